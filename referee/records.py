@@ -129,8 +129,8 @@ class Machine:
     speed: int
     """Decisions of the rules engine per second of CPU time on one core, in a fixed set of games."""
     noise: float | None
-    """The share of the CPU time of the worker's cores that other programs and virtual machines used, from 0 to 1, in the last window; see
-    `MachineMonitor.measure`. None if no window could be measured yet."""
+    """How much of the time of the worker's cores other programs and virtual machines used, from 0 to 1, in the newest period that could be
+    measured; see `MachineMonitor.measure`. None if no period could be measured yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,8 +159,8 @@ class GameRecord:
     max_strikes: int
     """Number of strikes at which a seat forfeits the game."""
     dropped: tuple[int, ...] = ()
-    """For each seat, the number of replies, readies and hellos that the referee dropped because they came
-    late, twice or without a request. The tuple is empty if no message was dropped."""
+    """For each seat, the number of messages that the referee dropped because they came late, twice or without a
+    request: replies, hellos, and messages that say that the bot is ready for a game. The tuple is empty if no message was dropped."""
     isolation: str
     """The isolation of the bots: the rung, and the protections that were off."""
     started_at_us: int
@@ -286,9 +286,9 @@ class Reply:
     """The decision of a player."""
 
     action: Action
-    """The action, which may be illegal: the match checks it."""
+    """The action. It may be illegal; `play_game` checks it."""
     elapsed_us: int
-    """Microseconds from sending the request to the reply, at most the time limit of the decision."""
+    """See `Move.elapsed_us`."""
     lag_us: int
     """Microseconds from the time limit until the referee saw the reply; 0 if it saw the reply in time."""
     wall_us: int = 0
@@ -301,7 +301,7 @@ class Player(Protocol):
     """Make the decisions of one seat of one game."""
 
     async def decide(self, request: Request) -> Reply:
-        """Return the player's decision, within `request.time.limit_us` and a fixed grace period.
+        """Return the player's decision. The player keeps the time limit of the request itself; `bots/clock.py` says how.
 
         Raises `Strike` if the player loses this decision, and `Forfeit` if the player loses the game. In the
         evidence of the error, `elapsed_us` is the time from the request to the fault.

@@ -1,7 +1,8 @@
 """Run the gRPC server of one bot, and find out which bot has opened a stream of the server.
 
 The server has one method, which the bot calls to open its stream. The server listens on a UNIX socket. If the bot's
-gRPC client supports only TCP, the server listens on a port of the loopback address instead.
+gRPC client supports only TCP, the server listens on a port of the loopback address instead. In a sandbox it still listens on a
+UNIX socket, and the sandbox forwards a port to it.
 
 In a sandbox, only the bot can reach its server. Without a sandbox, every program of the machine can reach a TCP port, and
 every program of the same user can reach a UNIX socket. So a bot must prove in its hello that it knows the secret
@@ -45,8 +46,8 @@ _OPTIONS = (
     ("grpc.max_concurrent_streams", 8),
     ("grpc.max_allowed_incoming_connections", CONNECTIONS),
     ("grpc.so_reuseport", 0),
-    # By default gRPC closes a connection after a few pings too many. But if it has read many pings at
-    # once, it then computes for seconds. So gRPC counts no pings, and `FloodWatch` finds the bots that send too many.
+    # By default gRPC closes a connection after a few pings too many. But after it has read many pings at once, closing the
+    # connection takes seconds of CPU time. So gRPC counts no pings, and `FloodWatch` finds the bots that send too many.
     ("grpc.http2.max_ping_strikes", 0),
     # A stopped bot cannot reply to gRPC's pings and settings. By default gRPC would disconnect the bot after a minute.
     ("grpc.keepalive_time_ms", _NEVER_MS),
@@ -67,11 +68,11 @@ Stream = grpc.aio.ServicerContext[bytes, bytes]
 Serve = Callable[[Stream], Awaitable[None]]
 """A function that uses a stream until the stream ends; `Session.serve` is one."""
 _DELIVERY_S = 0.02
-"""How many seconds gRPC may take to pass on what a bot has sent before."""
+"""How many seconds `confirm` waits first, so that gRPC can report what the bot did before, such as closing its stream."""
 _SEARCH_SHARE = 0.1
 """After the bot's hello, searches for the senders of further streams take at most this share of the time."""
 _SEARCH_CREDIT_NS = 200_000_000
-"""The time, in ns, that searches may take at once after a pause."""
+"""The most time for searches, in ns, that can be saved up while there are no searches."""
 Charge = Callable[[int, Forfeit, str], None]
 """Charges a bot with a fault. Takes the pid of the bot's program, the fault, and the token that the program has used
 (empty if it has used none). Does nothing if there is no such bot, or if the token is the bot's own."""
@@ -130,7 +131,7 @@ class BotServer:
 class Sender:
     """The program that has opened a stream.
 
-    This class: the bot of the server. Subclasses: possibly another program.
+    This class stands for the bot of the server. `Stranger` is not known to be that bot. `UnclearSender` finds out in `confirm`.
     """
 
     is_own = True
@@ -148,7 +149,7 @@ OWN = Sender()
 
 
 class Stranger(Sender):
-    """A program that is not the bot of the server.
+    """A program that is not the bot of the server, as far as is known.
 
     Args:
         program: the pid of the program; None if it is not known.
@@ -178,7 +179,8 @@ class UnclearSender(Stranger):
 
     gRPC does not say which stream uses which connection. So `confirm` ends the connections of other programs, and
     then checks whether the stream still exists. If it does not, the bot of the server may have closed it just then.
-    The stream was another program's only if that bot has used no CPU time meanwhile. Otherwise nobody is charged.
+    If the bot of the server has used no CPU time meanwhile, it cannot have closed the stream, so the stream was another
+    program's. Otherwise nobody is charged.
 
     Args:
         stream: the stream.
@@ -207,7 +209,7 @@ class UnclearSender(Stranger):
                 await asyncio.sleep(_END_LIMIT_S / _END_CHECKS)
             await self._stream.send_initial_metadata(())
         except (asyncio.CancelledError, grpc.aio.BaseError):  # the stream has ended
-            # without a measurement, or if the bot is gone, the CPU time before is 0
+            # `cpu_before_ns` is 0 if the stream ended before the measurement, or if the bot was gone then
             self._is_known = 0 < cpu_before_ns == self._server.bot_cpu_ns()
             return False
         return True
@@ -239,14 +241,14 @@ class ReachableServer:
         self._credit_ns = _SEARCH_CREDIT_NS
         """The time, in ns, that searches may still take; below zero after a search that has taken longer."""
         self._credited_ns = time.monotonic_ns()
-        """The time, in ns of the monotonic clock, at which the credit has grown."""
+        """When time was last added to the credit, in ns of the monotonic clock."""
 
     def find_sender(self, stream: Stream) -> Sender:
         """Return who has just opened a stream.
 
         If the system does not say which program is connected, return the bot of the server; see `open_connections`. If
-        many streams are opened after the bot's hello, return an unknown sender, who is never charged. A search in all
-        TCP connections takes 10 ms on some machines, in which no other bot's reply is read.
+        many streams are opened after the bot's hello, return an unknown sender, who is never charged. The reason for this limit: on some
+        machines a search in all TCP connections takes 10 ms, and no other bot's reply is read meanwhile.
         """
         began_ns = time.monotonic_ns()
         grown_ns = self._credit_ns + int(_SEARCH_SHARE * (began_ns - self._credited_ns))

@@ -90,7 +90,7 @@ def compare(
 ) -> None:
     """Play matches between two bots until it is known whether one is better or both are equal.
 
-    This is a tournament with `until`, stored in the league under a name such as `greedy-vs-bait`. After Ctrl-C,
+    The command plays a tournament that stops early (key `until`), and stores it in the league under a name such as `greedy-vs-bait`. After Ctrl-C,
     `referee tournament resume` continues it. The last line is the verdict. The exit code is 0 if there is a verdict, and 1 if
     there is none after the last game.
 

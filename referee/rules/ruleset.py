@@ -176,8 +176,8 @@ class Ruleset:
     ) -> Ruleset:
         """Return a copy with changed options. If an argument is None, its option does not change.
 
-        Raises ValueError if `max_turns` is less than 1, or if a ruleset without a ghost gets another than the default value of
-        an option of the ghost.
+        Raises ValueError if `max_turns` is less than 1. Also raises it if the ruleset has no ghost and one of the options of the
+        ghost does not have its default value.
         """
         return replace(
             self,

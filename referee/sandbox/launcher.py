@@ -7,8 +7,8 @@ Each rung of the isolation ladder has one launcher:
     none               `ProcessGroupLauncher` in `process_group`
 
 Call `check_capacity` before a bot or a worker is started. If a resource runs out in the middle of a start, the event
-loop and gRPC leave incomplete objects behind, and gRPC may even end the referee. `charge_or_void` makes the same check
-after a bot has failed, because a lack of resources may be the reason.
+loop and gRPC leave incomplete objects behind, and gRPC may even end the referee. `charge_or_void` makes such a
+check after a bot has failed, because a lack of resources may be the reason.
 """
 
 from __future__ import annotations

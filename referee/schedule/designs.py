@@ -1,18 +1,19 @@
-"""Tables of known designs: choices of tables in which all pairs of bots meet equally often.
+"""Known designs. A design is a list of tables at which all pairs of bots meet equally often.
 
-Two kinds of designs are part of a balanced choice:
+Two kinds of designs are part of a balanced choice. Let n be the number of bots, and k the number of seats of a table:
 
 - In a **pair design** every two bots meet exactly once. Mathematicians call it a Steiner system S(2, k, n), or
-  a 2-(n, k, 1) design. All designs here except the one for 25 bots at tables of 4 are resolvable: in the first
-  n/k tables every bot plays once, in the next n/k tables again, and so on.
+  a 2-(n, k, 1) design. All pair designs of this module except the one for 25 bots at tables of 4 are resolvable: every
+  bot plays once in the first n/k tables, once in the next n/k tables, and so on.
 - In a **neighbour design** every bot has every other bot as left neighbour exactly once, and every two bots
   meet k-1 times. Mathematicians call it a Mendelsohn design. It is perfect if every bot also has every other
   bot exactly once as the second bot to the left, as the third bot to the left, and so on.
 
-A design is stored as base blocks and a group. Each element of the group moves all bots at once, and the design
-consists of the tables to which the base blocks are moved. For which numbers designs exist is written in C. J.
-Colbourn and J. H. Dinitz, "Handbook of Combinatorial Designs", 2nd edition, 2007. The base blocks were
-found by computer searches. A test counts the pairs and the neighbours of each design.
+A design is stored as base blocks, which are some of its tables, and a group in the sense of mathematics. Each element of the
+group replaces every bot, except the fixed ones, by another bot. Applied to a base block, it gives a table. The design
+has all these tables, each once. The "Handbook of Combinatorial Designs" by C. J. Colbourn and J. H. Dinitz, 2nd edition,
+2007, says for which numbers of bots and seats designs exist. The base blocks were found by computer searches. A test counts
+the pairs and the neighbours of each design.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from referee.schedule import BotTable
 class Design:
     """The base blocks of a design, and the group that moves them.
 
-    The group is a product of cyclic groups. The bots are one or more copies of the group, and perhaps some
-    bots that no element moves.
+    The group is a product of cyclic groups. Each bot is an element of one of the copies of the group, or it is fixed: no element
+    moves it.
     """
 
     blocks: tuple[BotTable, ...]
@@ -55,7 +56,7 @@ class Design:
         return len(self.blocks[0])
 
     def tables(self) -> list[BotTable]:
-        """Return the tables of the design, each in clockwise order. A base block of fixed bots is one table."""
+        """Return the tables of the design, each in clockwise order. A base block that has only fixed bots gives only one table."""
         moved = (
             tuple(self._move(bot, element) for bot in block)
             for element in range(self.moves or prod(self.group))
@@ -91,7 +92,7 @@ def _prime_design(prime: int, seats: int) -> Design:
 
     Let g be a number whose powers are all numbers from 1 to p-1, modulo the prime p. Let u be g to the power
     (p-1)/k, so that u to the power k is 1. The base blocks are g^i * (1, u, u², …) for i from 0 to (p-1)/k - 1.
-    A bot and the j-th bot to its left differ by g^i * u^s * (u^j - 1). The products g^i * u^s are all numbers
+    In base block i, the bot on seat s and the j-th bot to its left differ by g^i * u^s * (u^j - 1). The products g^i * u^s are all numbers
     from 1 to p-1, each once. So each difference occurs once for each j.
     """
     step = (prime - 1) // seats
@@ -120,8 +121,9 @@ def _by_size(*designs: Design) -> Mapping[tuple[int, int], Design]:
 def _classes(group: tuple[int, ...], subgroup: BotTable, *blocks: BotTable) -> Design:
     """Return a resolvable pair design with one fixed bot.
 
-    In the base blocks every bot plays once: the fixed bot plays with a subgroup of the group, and the blocks are
-    moved by all elements of the subgroup. The lowest elements of the group move the base blocks.
+    In the base blocks of the result every bot plays once. One base block has the fixed bot and the bots of `subgroup`. The others
+    are `blocks`, each moved by every element of `subgroup`. Only the elements from 0 to m - 1 move the base blocks, where m is the size
+    of the group divided by the size of the subgroup.
     """
     every = Design(blocks, group).tables()
     moved = [
@@ -154,7 +156,8 @@ _PAIR_DESIGNS = _by_size(
     _classes((3, 3, 3), (0, 9, 18), (1, 23, 2, 7), (3, 8, 15, 22)),
     _classes((24,), (0, 6, 12, 18), (1, 20, 16, 3, 17)),
 )
-"""Pair designs, for tables of 3, 4 and 5 seats. Others, such as those for 13 bots at tables of 4, are cyclic."""
+"""Pair designs, for tables of 3, 4 and 5 seats. Others, such as the one for 13 bots at tables of 4, are not listed, because `cyclic_tables`
+finds them."""
 
 _THREE = Design(((0, 1, 2), (0, 2, 1)), (), copies=0, fixed=3)
 _FOUR = Design(((0, 1, 2), (3, 2, 1), (3, 0, 2), (3, 1, 0)), (), copies=0, fixed=4)

@@ -1,9 +1,9 @@
-"""Find pages of played games, newest first, and the place of one game. The caller opens the transaction.
+"""Find pages of played games, newest first, and the match and the tournament of one game. The caller opens the transaction.
 
 Each public function implements the method of `League` with the same name.
 
-A page must be found fast among a hundred thousand games. So the keys of the games on the page are found with indexes
-alone, and only these games are read from the tables.
+A page must be found fast among a hundred thousand games. So first the keys of the games on the page are found, as far as
+possible with indexes alone. Then only these games are read from the tables.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _find_keys(
         *_conditions_on_results(choice), *(result.game_id.in_(games) for games in lists)
     )
     # The query is used twice: to count and to find the page. With `lists`, the database must run it once and keep the
-    # rows (a CTE). Without, it is faster to run it twice, because the index has all columns in the order of the page.
+    # rows (a CTE). Without `lists`, it is faster to run it twice: an index has all its columns, sorted by start.
     chosen = query.cte("chosen") if lists else query.subquery("chosen")
     count = select(func.count()).select_from(chosen)
     page = (
@@ -56,7 +56,7 @@ def _find_keys(
 
 
 def _conditions_on_results(choice: GameChoice) -> list[ColumnElement[bool]]:
-    """Return the conditions that need only the table `results`, whose index has the columns."""
+    """Return the conditions on the columns of `results` that are in its index."""
     result = schema.results.c
     conditions: list[ColumnElement[bool]] = []
     if choice.tournament is not None:

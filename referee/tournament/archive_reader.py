@@ -124,7 +124,7 @@ class ArchivedTournament:
         """Check everything in the archive; return the number of played games.
 
         Raises Difference and UserError as `verify_tournament` does. It also raises Difference if a record belongs to no
-        game, if a seed is missing though all games are played, if the planned schedule or a rating is wrong.
+        game, if the planned schedule or a rating is wrong, or if all games are played and a seed is missing.
         """
         games = verify_tournament(self)
         if digest_schedule(self._planned) != self.parts[0].terms.schedule:
@@ -233,7 +233,7 @@ def _make_parts(config: TournamentConfig, tournament: TournamentModel) -> tuple[
 def _make_part(
     first: int, games: int, matches: int | None, source: TournamentModel | Extension
 ) -> Part:
-    """Return a part. Raises Difference if its terms are no terms."""
+    """Return a part. Raises Difference if the text of its terms cannot be parsed."""
     seed = None if source.seed is None else bytes.fromhex(source.seed)
     try:
         terms = Terms.parse(source.terms)
@@ -251,8 +251,8 @@ def _make_schedule(
 ) -> tuple[ScheduledGame, ...]:
     """Return the games of the schedule in the archive. `verify_tournament` compares them with the configuration.
 
-    Raises Difference as `_make_games` does. Raises Difference if the configuration makes another number of games, or fewer games if
-    the tournament has `until`: then the looks may have dropped games.
+    Without `until`, the archive must have exactly the games that the configuration makes. With `until` it may have fewer, because looks
+    may have dropped some. Raises Difference if the number is wrong, and as `_make_games` does.
     """
     most = _count_games(config, played_stages(config, tournament.stopped_after))
     if not 0 < parts[0].games <= most or (config.until is None and parts[0].games < most):
