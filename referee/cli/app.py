@@ -100,7 +100,7 @@ _COMMANDS = {
     "stats crosstable": ("stats", "Show a table of every bot against every other one, best first."),
     "stats settled": (
         "stats",
-        "Show which neighbours in the standings are settled: one bot is surely better, or both are equally good.",
+        "Show which neighbours by fit are settled: one bot is surely better, or both are equally good.",
     ),
     "stats transitivity": (
         "stats",

@@ -66,7 +66,7 @@ def compare(
             "--margin",
             min=0,
             max=MAX_MARGIN,
-            help="The bots are equal if their ratings surely differ by less than this.",
+            help="The bots are equal if their fits surely differ by less than this.",
         ),
     ] = MARGIN,
     max_games: Annotated[

@@ -160,7 +160,7 @@ MarginOption = Annotated[
         "--margin",
         min=0,
         max=MAX_MARGIN,
-        help="Two bots are equal if their ratings surely differ by less than this."
+        help="Two bots are equal if their fits surely differ by less than this."
         f" Default: {MARGIN:g}, or that of the tournament's `until`.",
     ),
 ]

@@ -108,7 +108,7 @@ def settled(
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
-    """Show which neighbours in the standings are settled: one bot is surely better, or both are equally good.
+    """Show which neighbours by fit are settled: one bot is surely better, or both are equally good.
 
     The confidence holds for all verdicts together. In a tournament with `until` in its file, these are the verdicts of
     its newest look, by its own confidence and margin. All other games are tested once: do not repeat the

@@ -227,7 +227,10 @@ class _PairEffects:
 
 
 def _inputs(met: Matrix, bot: Ints, there: Floats) -> Floats:
-    """Return (N, 2n) products: the meetings of each pair times each strength, and times each effect, of `OpponentEffects`."""
+    """Return (N, 2n) sums over the common matches of each pair.
+
+    They are the columns of the model in `OpponentEffects`: n for strengths, and n for effects.
+    """
     place = np.arange(len(bot))
     strengths, effects = np.zeros((len(bot), there.shape[1])), np.asarray(met.T @ there)
     strengths[place, bot] = effects[place, bot]

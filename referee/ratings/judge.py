@@ -13,12 +13,15 @@ those that end a tournament early. So they have one meaning of `confidence` and 
 **The boundary** (`allowed_errors`) says how sure each look must be, so that all looks together give a wrong verdict with a fixed
 probability. A verdict is tested at several looks, and each test can be wrong. The looks share the allowed error in the way of Lan and
 DeMets (Discrete sequential boundaries for clinical trials, Biometrika 70, 1983): after half of the rounds, half of the error
-is spent. A look may spend more than its share on its own test. The reason is that tests depend on each other: if a later test is wrong,
+is spent. The test of a look may be wrong more often than this share. The reason is that tests depend on each other:
+if a later test is wrong,
 an earlier one often was wrong too, and only the first wrong one counts. The recursion of Armitage, McPherson and Rowe
 (Repeated significance tests on accumulating data, JRSS A 132, 1969) computes how much more.
 
-The model: the lead of a bot, divided by its standard error, is normally distributed. If the true lead is 0, it has the
-mean 0 and the deviation 1, and its values at two looks with the data s and t > s have the correlation sqrt(s / t). The data
+The model: the lead of a bot, divided by its standard error, is normally distributed. If the true lead is 0, this
+quotient has the mean 0 and the standard deviation 1. The data of a look are 1 / (1 / m + 1 / n), if the two bots have
+played m and n matches. The quotients at two looks with the data s and t > s have the correlation sqrt(s / t). The
+data
 need not grow with the rounds: after a look, open pairs may play more games in a round than before.
 """
 
@@ -42,7 +45,8 @@ from referee.result_columns import Floats
 _LOWEST, _HIGHEST = -8.0, 38.0
 """Bounds are searched between these leads, in standard errors. A lead below -8 has the probability 1e-15."""
 _LEAST_GROWTH = 1.01
-"""The data of a look count as at least this many times those of the look before. More growth makes the bounds stricter."""
+"""If a pair got few new games or none, its data count as this many times those of the look before, because equal data
+would lead to a division by zero. This only makes the bounds stricter."""
 _LEAST_NODES = 64
 """The least number of nodes of an integral; with 64 the relative error of a result is below 1e-6."""
 
@@ -53,7 +57,7 @@ class Verdict(Enum):
     AHEAD = "ahead"
     """One bot is surely better."""
     EQUAL = "equal"
-    """The ratings of the two bots surely differ by less than the margin."""
+    """The fits of the two bots surely differ by less than the margin."""
     OPEN = "open"
     """The games do not yet show AHEAD or EQUAL."""
 
@@ -92,7 +96,7 @@ class Judge:
     def look(
         self, analyses: Mapping[str, Analysis], rounds: int = 1, before: Verdicts | None = None
     ) -> Verdicts:
-        """Return the verdicts about all neighbours in the standings. `Analysis.ratings` orders the standings.
+        """Return the verdicts about all neighbours. `Analysis.ratings`, the fit, orders the bots.
 
         Args:
             analyses: the analyses of the games before the look, by the name of the ruleset.
@@ -150,8 +154,8 @@ class Verdicts:
         """Return the verdict about any two bots that have played by a ruleset, for a command that asks about them.
 
         A final verdict stays. A bot is also ahead if a chain of final verdicts says so: it is ahead of a bot that is ahead of the
-        other one. All other pairs are tested like neighbours. Such a verdict has the confidence of the condition for this
-        pair alone.
+        other one. All other pairs are tested like neighbours. Such a verdict has at least the confidence of the
+        condition, for this pair alone.
         """
         analysis = self.analyses[ruleset]
         first, second = sorted((bot, other), key=_sort(analysis).index)
@@ -251,7 +255,7 @@ def _judge(
 def allowed_errors(
     looks: tuple[int, ...], error: float, data: tuple[float, ...] | None = None
 ) -> tuple[float, ...]:
-    """Return the allowed probability of a wrong verdict for the test at each look, as far as `data` goes.
+    """Return for each look in `data` the largest probability of a wrong verdict that its test may have.
 
     If the true lead of a bot is 0, the probability that at least one of these tests finds it ahead is at most `error`.
 

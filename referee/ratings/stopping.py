@@ -12,7 +12,7 @@ from dataclasses import dataclass
 CONFIDENCE = 0.95
 """The usual confidence: the probability that all verdicts about neighbours in the standings are right."""
 MARGIN = 1.0
-"""The usual margin: two bots count as equal if their ratings surely differ by less than this."""
+"""The usual margin: two bots count as equal if their fits surely differ by less than this."""
 MIN_CONFIDENCE, MAX_CONFIDENCE = 0.5, 0.9999
 """The least and the highest confidence that may be asked for."""
 MAX_MARGIN = 25.0
@@ -28,13 +28,14 @@ class StopCondition:
     confidence: float = CONFIDENCE
     """Probability, from `MIN_CONFIDENCE` to `MAX_CONFIDENCE`, that all verdicts together are right."""
     margin: float = MARGIN
-    """Two bots count as equal if their ratings surely differ by less than this. With 0, no bots count as equal."""
+    """Two bots count as equal if their fits surely differ by less than this. With 0, no bots count as equal."""
 
 
 def look_rounds(rounds: int) -> list[int]:
     """Return after how many rounds each look takes place, in a tournament of `rounds` rounds.
 
-    The last look is after the last round. A look is left out if the last round is nearer than half the usual distance to the next look.
+    The last look is after the last round. A look is left out if the rounds between it and the last round are fewer
+    than half the usual distance between looks.
     """
     found: list[int] = []
     look, following = 1, 2

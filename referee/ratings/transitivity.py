@@ -8,7 +8,8 @@ The prediction is that of `fit.fit` for the decided comparisons.
 
 The test looks at the deviations of all pairs together. It compares them with deviations in which each match has a
 random sign: the sign-flip test of effective score contributions (Hemerik, Goeman and Finos, "Robust testing in generalized
-linear models by sign-flipping score contributions", 2020). So matches of any size may be dependent inside. The part of
+linear models by sign-flipping score contributions", 2020). So games of one match may depend on each other, however
+many they are. The part of
 the deviations that other skills would explain is removed first, and so is the part that another link explains: a curve
 from leads to shares with flatter or steeper ends than the normal distribution has.
 
@@ -83,12 +84,12 @@ class Transitivity:
     def p_value(self) -> float | None:
         """Probability of deviations at least as large as those of the results, if one number per bot explains them.
 
-        None if the results are too few for a test, or if skills always explain them: each bot may have met two others at most, for
-        example, without a circle.
+        None if there are too few results, or if skills can explain any result. An example of the latter: the pairs
+        that met form a chain without a circle.
         """
         if not len(self._flipped):
             return None
-        # Deviations in skill are found best with these weights: the score test of random deviations of equal size.
+        # These weights find deviations best that are random and equally large in skill (a score test).
         weights = self._model.slope**2
         found = (self._model.deviations**2 * weights).sum()
         drawn = (self._flipped**2 * weights).sum(axis=1)

@@ -6,8 +6,9 @@ results of one bot estimate it badly after few matches. But it is about the same
 kind of matches. So the design effect of a bot is a weighted mean of its own estimate and of the estimate from all bots. The more matches the
 bot played, the more its own estimate counts. For a bot that won no game or all games, its own estimate is 1.
 
-A bot wins more against weak opponents than against strong ones. The schedule fixes the opponents, so these differences are no
-chance. Therefore the variance comes from the differences between matches against opponents of about the same strength.
+A bot wins more against weak opponents than against strong ones. The schedule fixes the opponents, so these
+differences are not random and must not count as variance. The variance is computed only from the differences between
+matches against opponents of about the same strength.
 
 In the shapes of arrays, M is the number of matches, n of bots, and E of pairs of a match and a bot that plays in it.
 """
@@ -21,7 +22,7 @@ from referee.ratings.intervals import CONFIDENCE, Estimate, MatchSums, wilson_in
 from referee.result_columns import Floats, Ints
 
 _COMMON_WEIGHT = 20.0
-"""The weight of the estimate from all bots, in degrees of freedom of a bot's own estimate."""
+"""The estimate from all bots counts as much as a bot's own estimate with this many degrees of freedom."""
 _PRIOR_WEIGHT = 1.0
 """The weight of a design effect of 1 in the estimate from all bots, in degrees of freedom. It matters after very few matches."""
 _NEGLIGIBLE = 1e-6

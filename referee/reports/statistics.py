@@ -74,12 +74,12 @@ class PairRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeighbourRow:
-    """Two bots next to each other in the standings, and whether their order is settled."""
+    """Two neighbours by fit, and whether their order is settled."""
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
     bot: Annotated[str, Column("bot", wrap=True)]
     below: Annotated[str, Column("above", wrap=True)]
-    """The next bot in the standings by the fit. A row reads: `bot` above `below`."""
+    """The next bot by fit. A row reads: `bot` above `below`."""
     chance: Annotated[float | None, Column("P(better)", right=True, show=chance)]
     """Probability, by the fit, that `bot` is better than `below`; `PairVerdict.chance`."""
     verdict: Annotated[str, Column("verdict")]

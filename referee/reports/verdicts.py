@@ -1,7 +1,8 @@
 """Judge the bots of a league: who is ahead, who is equal, what is still open, and which results one number per bot does not explain.
 
-`find_judged_tournament` returns the tournament whose `until` decides the verdicts. Its newest look then gives them, so a command may
-be repeated without more wrong verdicts. All other games are tested once.
+`find_judged_tournament` returns the tournament whose `until` decides the verdicts. If there is such a tournament, its
+newest look gives the verdicts, so a repeated command does not test again. All other games are tested once, each time
+a command runs.
 
 `ratings.transitivity` tests whether one number per bot explains the results. The end of this module makes rows and sentences of the test.
 """
@@ -67,7 +68,7 @@ class Judgement:
         ]
 
     def conclusions(self, games: int) -> tuple[str, ...]:
-        """Return the sentences in which a tournament of two bots ends, one for each ruleset.
+        """Return the last lines of the output of a tournament of two bots, one for each ruleset.
 
         `games` is the number of games of the tournament.
         """
@@ -87,8 +88,8 @@ class Judgement:
                 f"{pair.bot} and {pair.below} are equal within {margin}, known after {games} games."
             )
         return (
-            f"Not known after {games} games: neither {pair.bot} nor {pair.below} is surely better, nor are they surely"
-            f" equal within {margin}. More games or a larger margin may give a verdict."
+            f"Not known after {games} games: neither {pair.bot} nor {pair.below} is surely better, and they are not surely"
+            f" equal within {margin}. More games would be needed."
         )
 
     def compare(self, bot: str, other: str) -> dict[str, Comparison]:
@@ -139,7 +140,7 @@ class Comparison:
         )
         if self.verdict.chance is None:
             return f"{self.ruleset}: too little is known to compare {pair.first} and {pair.second}, {met}."
-        details = f"{pair.first} minus {pair.second}: rating {lead.value:+.2f}"
+        details = f"{pair.first} minus {pair.second}: fit {lead.value:+.2f}"
         if lead.low is not None and lead.high is not None:
             details += f", 95 % interval {lead.low:+.2f} to {lead.high:+.2f}"
         bot, below, probability = self.verdict.bot, self.verdict.below, chance(self.verdict.chance)

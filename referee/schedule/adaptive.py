@@ -1,17 +1,17 @@
-"""Draw the tables of later rounds again, when some neighbours in the standings are settled and others are open.
+"""Choose the tables of later rounds again, when some neighbours by fit are settled and others are open.
 
 `ratings.judge` says at a look which neighbours are settled. The stages and rounds of the matches after the look stay as planned; only the
-bots at their tables are drawn again, so that the open pairs meet more often. The next look draws again,
-so the tables change only up to the round of the next look. The tables depend only on the schedule and on the open pairs
-of each look. So anybody who has the results can draw the same tables.
+bots at their tables are chosen again, so that the open pairs meet more often. The next look chooses again,
+so the tables change only up to the round of the next look. Chance has no part in it: the tables depend only on the schedule
+and on the open pairs of each look. So anybody who has the results can compute the same tables.
 
 The tables of a stage are filled pair by pair:
 
-- The open pair that has met least since the look comes first. Among equal pairs, a pair with one bot already at the table
-  comes before a pair with none, and then the pair whose bots have played least. A pair that has too few free seats is skipped.
+- The open pair that has met least since the look comes first. Among pairs that have met equally often, a pair with one bot already
+  at the table comes before a pair with none, and then the pair whose bots have played least. A pair that has too few free seats is skipped.
 - If no open pair fits any more, a free seat goes to the bot that has played least. Bots of open pairs come before others.
 
-Then the bots get the clockwise order whose neighbours have been neighbours least often in the stage.
+Then the bots are put in the clockwise order in which they sit beside bots that they have sat beside least often in the stage.
 
 A stage in which no pair is settled keeps its planned tables, and so does every stage of a gauntlet: its tables have one challenger
 each, so two challengers cannot meet. A stage in which all pairs are settled plays no further match.
@@ -133,7 +133,7 @@ class _Draw:
         return table
 
     def _choose_pair(self, table: Collection[int]) -> Pair | None:
-        """Return the open pair that comes next to the bots of an unfinished table; None if no open pair fits."""
+        """Return the open pair to add to an unfinished table; None if no open pair fits."""
         free = self._seats - len(table)
         ranked = []
         for pair, met in self._met.items():
@@ -144,7 +144,7 @@ class _Draw:
         return min(ranked)[1] if ranked else None
 
     def _turn(self, bot: int) -> tuple[bool, int, int]:
-        """Return the key by which bots without an open partner come to a table."""
+        """Return the sort key for the bot that takes a free seat when no open pair fits."""
         return bot not in self._open_bots, self._played[bot], bot
 
     def _order(self, table: Sequence[int]) -> tuple[int, ...]:

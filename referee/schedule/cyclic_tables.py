@@ -2,14 +2,14 @@
 
 The bots 0 to n-1 stand on a circle. A base block is a table; moving it by 0, 1, …, n-1 places gives n tables,
 in which every bot plays equally often. Two bots meet in these tables as often as their difference, modulo n,
-occurs in the base block. So the search for thousands of tables becomes a search for a few base blocks: the
-numbers of any two differences may differ by one at most. Mathematicians call base blocks in which all
+occurs in the base block. So the search for thousands of tables becomes a search for a few base blocks: no difference
+may occur more than once more often than another one. Mathematicians call base blocks in which all
 differences occur equally often a cyclic difference family.
 
 If the number of matches is no multiple of n, one more base block is moved to some of the n places only.
 These places are found by trial: they are steps of equal length around the circle. In the tables of this
-block no bot may play two matches more than another, and no two bots may meet that have met more often than
-others already.
+block no bot may play two matches more than another, and two bots may meet in it only if their difference is among the
+rarest.
 
 The search uses `Random.random` with a fixed seed. Python guarantees the sequence of these numbers, so the
 tables are the same on all machines.

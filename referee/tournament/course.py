@@ -41,7 +41,7 @@ class TakenLook:
     verdicts: Verdicts
 
     def plays_on(self, stage: Stage) -> bool:
-        """Return whether a stage plays further matches if it has any: whether a pair of neighbours in its ruleset is open."""
+        """Return True if a pair of neighbours in the ruleset of a stage is open: then its remaining matches are played."""
         table = self.verdicts.neighbours[stage.ruleset.name]
         return any(each.verdict is Verdict.OPEN for each in table)
 
@@ -49,8 +49,8 @@ class TakenLook:
 def find_next_look(config: TournamentConfig, taken: TakenLook | None) -> Look | None:
     """Return the look after `taken`, or the first look if `taken` is None. Return None if no look follows.
 
-    No look follows the last one. No look follows if no game is left to play, because all standings are settled, or because no ruleset
-    with open neighbours has further rounds.
+    There is no next look in three cases: `taken` was the last one; all standings are settled; or the stages with open
+    neighbours have no rounds left.
     """
     done, games = (0, 0) if taken is None else (taken.look.rounds, taken.look.games)
     ahead = [rounds for rounds in list_look_rounds(config) if rounds > done]
@@ -85,7 +85,7 @@ def take_look(
 
 
 def take_looks(config: TournamentConfig, games: ResultColumns) -> TakenLook | None:
-    """Take all looks of a tournament whose games are stored, and return the newest. Return None before the first look.
+    """Take all looks before which all games are stored, and return the newest. Return None before the first look.
 
     Args:
         config: the configuration of the tournament. It must have `until`.

@@ -5,7 +5,7 @@ schedule, so nobody can change them later unnoticed. The terms are a short text 
 the commitment is the SHA-256 of this text. The terms name the seed only by its SHA-256, so they are public from the
 start. `proto/DEALS.md` describes every byte.
 
-An extension has its own terms: its own seed, and a schedule that has only its games.
+An extension has its own terms: its own seed, and a schedule with only the games of the extension.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Terms:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the terms from their text. Raises ValueError if it is not exactly in the format of the property `text`."""
+        """Return the terms from their text. Raises ValueError if it is not exactly a text as `text` returns it."""
         lines = [_LINE.fullmatch(line) for line in text.split("\n")[:-1]]
         digests = [(line[2], line[1]) for line in lines if line is not None]
         if [name for name, _ in digests] == [field.name for field in fields(cls)]:

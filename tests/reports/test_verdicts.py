@@ -66,12 +66,12 @@ def compare(verdict, chance, *, bot="a@1", low=-1.0, high=5.0, meetings=8):
     [
         (
             compare(Verdict.AHEAD, 0.998),
-            "better than b@1, 99.8 % sure (a@1 minus b@1: rating +2.00, 95 % interval -1.00 to +5.00; in 8",
+            "better than b@1, 99.8 % sure (a@1 minus b@1: fit +2.00, 95 % interval -1.00 to +5.00; in 8",
             "ahead",
         ),
         (
             compare(Verdict.AHEAD, 1.0, bot="b@1"),
-            "basic: b@1 is better than a@1, > 99.9 % sure (a@1 minus b@1: rating -2.00, ",
+            "basic: b@1 is better than a@1, > 99.9 % sure (a@1 minus b@1: fit -2.00, ",
             "behind",
         ),
         (
@@ -91,7 +91,7 @@ def compare(verdict, chance, *, bot="a@1", low=-1.0, high=5.0, meetings=8):
         ),
         (
             compare(Verdict.AHEAD, 0.998, high=None, meetings=0),
-            "99.8 % sure (a@1 minus b@1: rating +2.00; without a common game).",
+            "99.8 % sure (a@1 minus b@1: fit +2.00; without a common game).",
             "ahead",
         ),
         (
@@ -124,8 +124,8 @@ def judgement(**verdicts):
         (
             Verdict.OPEN,
             (
-                "Not known after 40 games: neither a@1 nor b@1 is surely better, nor are they surely equal within 0.5."
-                " More games or a larger margin may give a verdict."
+                "Not known after 40 games: neither a@1 nor b@1 is surely better, and they are not surely equal within 0.5."
+                " More games would be needed."
             ),
         ),
     ],
