@@ -316,7 +316,6 @@ class PendingRequests:
                     request.action, elapsed_us, lag_us, wall_us if size > 1 else 0, size
                 )
                 request.reply.set_result(timed)
-                self.pending.pop(request.game_id, None)
         if self.batch is batch:
             self.batch = None
             self._on_finished()

@@ -412,11 +412,10 @@ class Session:
             else:
                 self._wait_for_core(message, request)
             reply: TimedReply = await request.reply
-        except BaseException as failure:
+        except Forfeit as failure:
+            raise self._with_elapsed(failure, request) from None
+        finally:
             self._forget(request)
-            if isinstance(failure, Forfeit):
-                raise self._with_elapsed(failure, request) from None
-            raise
         return reply
 
     async def say_goodbye(self, goodbye: bytes) -> None:

@@ -324,7 +324,7 @@ class Certainty:
             values: the shares.
             drawn: see `Certainty`.
             counts: (F,) the number of games of each share. The formula gets it if the share is 0 or 1, or if the
-                standard error is 0 apart from rounding errors, because the bot won equally often in each match. If the standard error is
+                standard error is 0 apart from rounding errors, because it is the same in each match. If the standard error is
                 NaN, the formula gets the number of matches.
         """
         spread = values * (1 - values)

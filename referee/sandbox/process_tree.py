@@ -32,6 +32,8 @@ _KILL_LIMIT_S = 20.0
 """After this time, `ProcessTrees.kill` gives up."""
 _REAP_LIMIT = 2000
 """How many zombies `ProcessTrees.reap` removes at most. A program could leave new ones faster than they are removed."""
+_REAP_CALLS = 20
+"""How many times `ProcessTrees.kill` calls `reap` at most, for a program that has left many thousands of zombies."""
 _PAUSE_S = 0.002
 """How long `ProcessTrees.kill` waits before it looks whether the killed processes are gone."""
 _MARK_LINE = b"\nMax file locks"
@@ -156,9 +158,12 @@ class ProcessTrees:
                 self._is_orphan_of(each, pid) for each in children - before
             )
             if not (stopped or has_new):
-                return
+                break
             before, ended_before = children, ended
             time.sleep(_PAUSE_S)
+        for _ in range(_REAP_CALLS):
+            if not self.reap():
+                break
 
     def _stop_tree(self, pid: int, until_s: float) -> set[int]:
         """Stop all processes of a tree until a search finds no new one, and return their pids."""
@@ -258,24 +263,28 @@ class ProcessTrees:
             pid = parent
         return pid
 
-    def reap(self) -> None:
+    def reap(self) -> bool:
         """Remove the zombies of orphan processes that have ended, because nothing else waits for these processes.
 
-        If no process has ended, a call takes a microsecond.
+        If no process has ended, a call takes a microsecond. Return True if more zombies may be left, because the call has
+        reached its limit.
         """
         if sys.platform != "linux":
-            return
+            return False
         with suppress(ChildProcessError):
             for _ in range(_REAP_LIMIT):
                 ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
                 if ended is None:
-                    return
+                    return False
                 if not self._reap_orphan(ended.si_pid):
                     # `waitid` would return this child again, until the event loop has waited for it
-                    for child in _child_pids(os.getpid())[:_REAP_LIMIT]:
+                    children = _child_pids(os.getpid())
+                    for child in children[:_REAP_LIMIT]:
                         if has_ended(child):
                             self._reap_orphan(child)
-                    return
+                    return len(children) > _REAP_LIMIT
+            return True
+        return False
 
     def _reap_orphan(self, child: int) -> bool:
         """Remove the zombie of a child that has ended. Return False if the event loop waits for this child."""

@@ -67,7 +67,6 @@ def is_bot(process):
     return False
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.extended("starts clusters")
 @pytest.mark.toolchain("openssl", "ip", "nsenter")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes network namespaces")

@@ -100,7 +100,6 @@ class Cluster:
         self.driver.wait()
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.extended("crashes, interrupts and starves the referee")
 def test_only_games_in_play_are_lost_with_killed_processes(here, play_locally):
     chance = random.Random(30)

@@ -163,10 +163,24 @@ async def test_kill_ends_the_whole_process_tree(python, tree, ends_first):
     if ends_first:
         assert await program.process.wait() == 3
     await program.kill()
-    for _ in range(20):  # a call removes only some thousands of zombies
-        process_tree.PROCESS_TREES.reap()
     assert not descendants()
     await program.kill()  # does nothing the second time
+
+
+async def test_kill_removes_more_zombies_than_one_call_of_reap(python, monkeypatch):
+    program = await python(
+        "import os, time\n"
+        "for _ in range(60):\n"
+        "    if os.fork() == 0:\n"
+        "        break\n"
+        "else:\n"
+        "    print('up', flush=True)\n"
+        "time.sleep(1000)"
+    )
+    assert await first_line(program) == "up"
+    monkeypatch.setattr(process_tree, "_REAP_LIMIT", 10)
+    await program.kill()
+    assert not descendants()
 
 
 async def test_zombies_are_killed_without_a_search_for_their_children(python, monkeypatch):
