@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from threading import Lock
+from typing import TypeVar
 
 from referee.ratings.checkpoint import rate_from_checkpoint
 from referee.ratings.trueskill import Histories, RatingHistories, Ratings
@@ -22,12 +24,22 @@ _TAIL = 1_000
 schedule, so a new game may come before some of them."""
 SOON_S = 1.0
 """While ratings or histories are computed, a page that needs them may be made again after this time."""
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
 Computation = tuple[ResultColumns, Future[Ratings]]
 """Games, and the ratings after them."""
 
 
 class NotReadyError(Exception):
     """The ratings are still being computed."""
+
+
+def _begin_in_thread(compute: Callable[[Argument], Result], argument: Argument) -> Future[Result]:
+    """Begin a computation in a thread that ends with it."""
+    executor = ThreadPoolExecutor(1)
+    computation = executor.submit(compute, argument)
+    executor.shutdown(wait=False)
+    return computation
 
 
 class BackgroundRatings:
@@ -77,10 +89,7 @@ class BackgroundRatings:
         with self._lock:
             running = self._running
             if running is None or (running[1].done() and running[0] is not games):
-                executor = ThreadPoolExecutor(1)
-                running = games, executor.submit(self._rate, games)
-                executor.shutdown(wait=False)  # the thread ends with the computation
-                self._running = running
+                running = self._running = games, _begin_in_thread(self._rate, games)
             return running
 
     def _rate(self, games: ResultColumns) -> Ratings:
@@ -136,9 +145,7 @@ class HistoryKeeper:
             is_due = self._mark != mark and time.monotonic() >= self._again_at_s
             if not running and (self._histories is None or is_due):
                 self.share = 0.0
-                executor = ThreadPoolExecutor(1)
-                self._computation = executor.submit(self._compute, mark)
-                executor.shutdown(wait=False)  # the thread ends with the computation
+                self._computation = _begin_in_thread(self._compute, mark)
             computation = self._computation
         if computation is not None:
             wait([computation], timeout=patience_s)
