@@ -156,7 +156,7 @@ class Inbox:
         return request
 
     def _complete(self, request: PendingRequest, action: bytes) -> None:
-        """Note a serialised action, which is empty for a ready, as the reply to a request."""
+        """Note the reply to a request: a serialised action, empty if the bot only says that it is ready."""
         self.accepted += 1
         if self._requests.overdue:
             self._requests.forget_overdue(request.game_id, self._games)

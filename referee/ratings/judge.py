@@ -1,7 +1,7 @@
 """Judge which of two bots is better: one is ahead, both are equal, or it is still open.
 
 A `Judge` gives all verdicts of the project: those of `ratings compare` and `stats settled`, those of the web pages, and
-those that end a tournament early. So they have one meaning of `confidence` and of `margin`: for the same games they give the same verdict.
+those that end a tournament early. So they have one meaning of `confidence` and of `margin`: the same games get the same test.
 
 - The allowed error is divided equally among all pairs of neighbours in the standings.
 - If there are several looks, the share of a pair is divided among them by a boundary, see below. What is known about a pair at a

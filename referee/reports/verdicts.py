@@ -1,8 +1,8 @@
 """Judge the bots of a league: who is ahead, who is equal, what is still open, and which results one number per bot does not explain.
 
 `find_judged_tournament` returns the tournament whose `until` decides the verdicts. If there is such a tournament, its
-newest look gives the verdicts, so a repeated command does not test again. All other games are tested once, each time
-a command runs.
+newest look gives the verdicts, so a repeated command does not test again. Without such a tournament, each command
+makes a single test of all selected games.
 
 `ratings.transitivity` tests whether one number per bot explains the results. The end of this module makes rows and sentences of the test.
 """

@@ -2,8 +2,8 @@
 
 The bots 0 to n-1 stand on a circle. A base block is a table; moving it by 0, 1, …, n-1 places gives n tables,
 in which every bot plays equally often. Two bots meet in these tables as often as their difference, modulo n,
-occurs in the base block. So the search for thousands of tables becomes a search for a few base blocks: no difference
-may occur more than once more often than another one. Mathematicians call base blocks in which all
+occurs in the base block. So the search for thousands of tables becomes a search for a few base blocks: the counts of
+any two differences may differ by 1 at most. Mathematicians call base blocks in which all
 differences occur equally often a cyclic difference family.
 
 If the number of matches is no multiple of n, one more base block is moved to some of the n places only.

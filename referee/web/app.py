@@ -1,6 +1,7 @@
 """Serve the pages of a league over HTTP.
 
-A page is rendered and compressed once for all visitors until the league changes.
+A page is rendered and compressed once for all visitors. After a change of the league it is made again, at most 30 s
+later.
 
 `Guard` refuses requests that are not for this server, and forbids everything that its pages do not need. A web page of a stranger can
 give its own name the address of this machine, and then read what the server answers (DNS rebinding). The browser still sends the
@@ -98,7 +99,7 @@ def _list_routes(endpoints: _Endpoints, lobby: Lobby, events: Endpoint) -> list[
 
 
 class _Endpoints:
-    """The functions that answer requests for the league. Each page is kept until the league changes."""
+    """The functions that answer requests for the league. The newest 100 pages are kept."""
 
     def __init__(self, views: LeagueViews) -> None:
         self._views = views
