@@ -7,6 +7,8 @@ those that end a tournament early. So they have one meaning of `confidence` and 
 - If there are several looks, the share of a pair is divided among them by a boundary, see below. What is known about a pair at a
   look depends on the matches of its bots before it.
 - A verdict is final: once a look has found a bot ahead, or two bots equal, later looks do not test these two bots again.
+- A bot is also ahead if a chain of final verdicts says so: it is ahead of a bot that is ahead of the other one. Such a verdict
+  is wrong only if one of the others is.
 
 `tests/bench/bench_settled.py` measures how often the verdicts are wrong.
 
@@ -14,20 +16,18 @@ those that end a tournament early. So they have one meaning of `confidence` and 
 probability. A verdict is tested at several looks, and each test can be wrong. The looks share the allowed error in the way of Lan and
 DeMets (Discrete sequential boundaries for clinical trials, Biometrika 70, 1983): after half of the rounds, half of the error
 is spent. The test of a look may be wrong more often than this share. The reason is that tests depend on each other:
-if a later test is wrong,
-an earlier one often was wrong too, and only the first wrong one counts. The recursion of Armitage, McPherson and Rowe
+if a later test is wrong, an earlier one often was wrong too, and only the first wrong one counts. The recursion of Armitage, McPherson and Rowe
 (Repeated significance tests on accumulating data, JRSS A 132, 1969) computes how much more.
 
 The model: the lead of a bot, divided by its standard error, is normally distributed. If the true lead is 0, this
 quotient has the mean 0 and the standard deviation 1. The data of a look are 1 / (1 / m + 1 / n), if the two bots have
-played m and n matches. The quotients at two looks with the data s and t > s have the correlation sqrt(s / t). The
-data
+played m and n matches. The quotients at two looks with the data s and t > s have the correlation sqrt(s / t). The data
 need not grow with the rounds: after a look, open pairs may play more games in a round than before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -73,8 +73,8 @@ class PairVerdict:
     chance: float | None
     """Probability that `bot` is better than `below`; None if one of them has played fewer than two matches.
 
-    If the verdict is AHEAD, it is the probability at the look that gave the verdict. For a verdict that follows from a chain of
-    verdicts, it is the current probability, which can be lower.
+    If the verdict is AHEAD, it is the probability at the look that gave the verdict. It can be low if the verdict follows
+    from a chain of verdicts, because it is then the probability by the games of this pair alone.
     """
     verdict: Verdict
 
@@ -114,19 +114,22 @@ class Judge:
         pairs = sum(len(each.results.bots) - 1 for each in analyses.values())
         error = (1 - self.condition.confidence) / max(1, pairs)
         test = _Test(self.condition.margin, error, self.looks, history)
-        tables = {
-            ruleset: tuple(
-                _judge(test, ruleset, analysis, pair, final) for pair in pairwise(_sort(analysis))
-            )
-            for ruleset, analysis in analyses.items()
-        }
-        settled = {
-            (ruleset, frozenset((each.bot, each.below))): each
-            for ruleset, table in tables.items()
-            for each in table
-            if each.verdict is not Verdict.OPEN
-        }
-        return Verdicts(analyses, tables, {**final, **settled}, history, test)
+        for _ in range(2):  # new verdicts can be the missing links of chains, which need no test
+            tables = {
+                ruleset: tuple(
+                    _judge(test, ruleset, analysis, pair, final)
+                    for pair in pairwise(_sort(analysis))
+                )
+                for ruleset, analysis in analyses.items()
+            }
+            settled = {
+                (ruleset, frozenset((each.bot, each.below))): each
+                for ruleset, table in tables.items()
+                for each in table
+                if each.verdict is not Verdict.OPEN
+            }
+            final = {**final, **settled}
+        return Verdicts(analyses, tables, final, history, test)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,42 +156,12 @@ class Verdicts:
     def compare(self, ruleset: str, bot: str, other: str) -> PairVerdict:
         """Return the verdict about any two bots that have played by a ruleset, for a command that asks about them.
 
-        A final verdict stays. A bot is also ahead if a chain of final verdicts says so: it is ahead of a bot that is ahead of the
-        other one. All other pairs are tested like neighbours. Such a verdict has at least the confidence of the
-        condition, for this pair alone.
+        Bots that are no neighbours are tested like neighbours. Such a verdict has at least the confidence of the condition,
+        for this pair alone.
         """
         analysis = self.analyses[ruleset]
         first, second = sorted((bot, other), key=_sort(analysis).index)
-        found = _judge(self._test, ruleset, analysis, (first, second), self.final)
-        if (ruleset, frozenset((bot, other))) in self.final:
-            return found
-        leaders = [
-            (leader, below)
-            for leader, below in ((first, second), (second, first))
-            if below in self._list_worse(ruleset, leader)
-        ]
-        if len(leaders) != 1:  # 2 if verdicts contradict each other, because one of them is wrong
-            return found
-        [(leader, below)] = leaders
-        return PairVerdict(
-            bot=leader,
-            below=below,
-            chance=analysis.chance_of_lead(leader, below),
-            verdict=Verdict.AHEAD,
-        )
-
-    def _list_worse(self, ruleset: str, bot: str) -> set[str]:
-        """Return the bots that are worse than `bot` by a chain of final verdicts."""
-        ahead = [
-            (each.bot, each.below)
-            for (where, _), each in self.final.items()
-            if where == ruleset and each.verdict is Verdict.AHEAD
-        ]
-        worse, added = set[str](), {bot}
-        while added:
-            added = {below for leader, below in ahead if leader in added} - worse
-            worse |= added
-        return worse
+        return _judge(self._test, ruleset, analysis, (first, second), self.final)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,17 +211,50 @@ def _sort(analysis: Analysis) -> list[str]:
 def _judge(
     test: _Test, ruleset: str, analysis: Analysis, pair: tuple[str, str], final: Final
 ) -> PairVerdict:
-    """Return the final verdict about a pair if there is one. If not, test the pair; its first bot has the higher rating."""
-    bot, below = pair
+    """Return the verdict about a pair: a final one, one by a chain of final verdicts, or that of a test.
+
+    Args:
+        pair: the two bots; the first one has the higher rating.
+    """
     known = final.get((ruleset, frozenset(pair)))
     if known is not None and known.verdict is Verdict.AHEAD:
         return known
+    bot, below = pair
+    if known is not None:
+        verdict = known.verdict
+    elif chain := _follow_chain(ruleset, pair, final):
+        bot, below = chain
+        verdict = Verdict.AHEAD
+    else:
+        verdict = test.judge(ruleset, analysis, bot, below)
     return PairVerdict(
-        bot=bot,
-        below=below,
-        chance=analysis.chance_of_lead(bot, below),
-        verdict=known.verdict if known else test.judge(ruleset, analysis, bot, below),
+        bot=bot, below=below, chance=analysis.chance_of_lead(bot, below), verdict=verdict
     )
+
+
+def _follow_chain(ruleset: str, pair: tuple[str, str], final: Final) -> tuple[str, str] | None:
+    """Return the better bot of a pair and the other one, if a chain of final verdicts says which one is better.
+
+    If one verdict is wrong, chains can lead from each of the two bots to the other; then there is no answer.
+    """
+    ahead = [
+        (each.bot, each.below)
+        for (where, _), each in final.items()
+        if where == ruleset and each.verdict is Verdict.AHEAD
+    ]
+    found = [
+        (bot, other) for bot, other in (pair, pair[::-1]) if other in _list_worse(bot, ahead)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _list_worse(bot: str, ahead: Sequence[tuple[str, str]]) -> set[str]:
+    """Return the bots that are worse than `bot` by a chain of verdicts, each a better and a worse bot."""
+    worse, added = set[str](), {bot}
+    while added:
+        added = {below for leader, below in ahead if leader in added} - worse
+        worse |= added
+    return worse
 
 
 @lru_cache(maxsize=256)

@@ -210,3 +210,42 @@ def test_later_looks_need_less_certainty_but_more_than_a_single_test(rounds):
     assert list(errors) == sorted(errors)
     assert 0.05 / len(looks) < errors[-1] < 0.05
     assert sum(errors) > 0.05, "a later test may be wrong together with an earlier one"
+
+
+def test_neighbours_get_the_verdict_of_a_chain_of_verdicts():
+    before = settle(0.9999, a=26.0, b=25.0, c=24.0)
+    later = SEVERAL.look({"basic": Leads(0.6, b=26.0, c=25.0, a=24.5)}, 2, before)
+    bottom = later.neighbours["basic"][1]
+    assert (bottom.bot, bottom.below, bottom.verdict) == ("a", "c", Verdict.AHEAD)
+    assert later.are_settled
+
+
+def test_new_verdict_completes_a_chain_at_the_same_look():
+    class Mixed(Leads):
+        """Only b is surely better than c."""
+
+        def chance_of_lead(self, bot, below, margin=0.0):
+            surely = (bot, below) == ("b", "c") and not margin
+            return 0.9999 if surely else super().chance_of_lead(bot, below, margin)
+
+    first = settle(0.9999, a=26.0, b=25.0)
+    second = SEVERAL.look({"basic": Leads(0.9999, c=26.0, d=25.0)}, 2, first)
+    third = SEVERAL.look({"basic": Mixed(0.6, b=28.0, c=27.0, a=26.0, d=25.0)}, 3, second)
+    verdicts = {(each.bot, each.below): each.verdict for each in third.neighbours["basic"]}
+    assert verdicts == {
+        ("b", "c"): Verdict.AHEAD,
+        ("a", "c"): Verdict.AHEAD,  # a is ahead of b, and b is ahead of c
+        ("a", "d"): Verdict.AHEAD,
+    }
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_comparison_of_neighbours_never_contradicts_their_table(seed):
+    rng = np.random.default_rng(seed)
+    judge, found = Judge(StopCondition(confidence=0.5), looks=(1, 2, 3, 4)), None
+    for rounds in judge.looks:
+        ratings = dict(zip("abcde", rng.normal(25, 1, 5), strict=True))
+        found = judge.look({"basic": Leads(rng.uniform(0.5, 1), **ratings)}, rounds, found)
+        for each in found.neighbours["basic"]:
+            assert found.compare("basic", each.bot, each.below) == each
+            assert found.compare("basic", each.below, each.bot) == each
