@@ -32,6 +32,8 @@ Measuring coverage makes Python up to three times slower. If a test spends most 
 cover, give the test this mark. Then the test, its fixtures and the processes that it starts are not measured:
 
     @pytest.mark.unmeasured
+
+Property tests (hypothesis) try 25 examples, and with REFEREE_REQUIRE_ALL=1 100, if they do not set a number themselves.
 """
 
 import os
@@ -41,6 +43,7 @@ from collections import Counter
 from pathlib import Path
 from unittest.mock import patch
 
+import hypothesis
 import pytest
 
 from referee import configure_process
@@ -69,6 +72,10 @@ SLOWEST_FIRST = (
 """The files that take longest. They start first. If one of them started last, all other processes would wait for it."""
 COVERAGE_VARIABLES = ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START")
 """Environment variables that make child processes measure their own coverage."""
+hypothesis.settings.register_profile(
+    "examples", max_examples=100 if os.environ.get(REQUIRE_ALL) else 25, deadline=None
+)
+hypothesis.settings.load_profile("examples")
 # With this variable, every process that the tests start would compile all modules again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

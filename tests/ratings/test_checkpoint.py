@@ -18,7 +18,7 @@ from referee.ratings.trueskill import Settings, rate
 from referee.result_columns import NOBODY, ResultColumns
 
 pytestmark = pytest.mark.unmeasured
-PATIENT = settings(deadline=None, max_examples=60)
+FEW = settings(max_examples=60)
 
 
 def columns(games, names="abcdef", rulesets=("basic", "duel")):
@@ -52,7 +52,7 @@ def _after_few_games():
         yield
 
 
-@PATIENT
+@FEW
 @given(
     st.lists(one_game(), max_size=12),
     st.lists(one_game(), max_size=6),
@@ -66,7 +66,7 @@ def test_any_checkpoint_gives_the_ratings_from_the_first_game_on(before, after, 
     assert ratings.table() == rate(now)
 
 
-@PATIENT
+@FEW
 @given(st.lists(one_game(), min_size=1, max_size=12), st.data())
 def test_changed_game_is_rated_again(games, data):
     _, kept = rate_from_checkpoint(None, columns(games))

@@ -8,7 +8,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 from hand_made import game_result
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import log_ndtr
@@ -43,7 +43,6 @@ def outcomes(draw):
 
 
 @given(outcomes())
-@settings(deadline=None)
 def test_fit_is_the_maximum_of_the_likelihood(outcome):
     """A general optimiser finds the same maximum, and no better one."""
     bots, pairs, times, won = outcome

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import hypothesis
 import pytest
 from hand_made import game_result
 from hypothesis import given
@@ -71,7 +70,6 @@ def test_restored_ratings_know_predecessors():
     assert again.table() == whole.table() != rate([*OLD_WINS, NEW_PLAYS])
 
 
-@hypothesis.settings(deadline=None)  # the machine may be busy
 @given(st.lists(games(), max_size=8), st.data())
 def test_seating_changes_no_bit(played, data):
     turned = []
@@ -83,7 +81,6 @@ def test_seating_changes_no_bit(played, data):
     assert rate(turned) == rate(played)
 
 
-@hypothesis.settings(deadline=None)  # the machine may be busy
 @given(st.lists(games(), max_size=8), st.integers(0, 8))
 def test_restored_ratings_continue_the_same_to_the_last_bit(played, cut):
     settings = Settings(tau=0.5, draw_probability=0.02)

@@ -96,7 +96,7 @@ class Books:
 
 
 @pytest.mark.parametrize(("ruleset", "players"), TABLES, ids=TABLE_NAMES)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(seed=st.integers(0, 2**32), policy=st.sampled_from(POLICIES))
 def test_redacted_events_of_a_seat_add_up_to_its_view(ruleset, players, seed, policy):
     rules = ruleset.with_options(max_turns=120)

@@ -53,7 +53,7 @@ def find_leak(ruleset, players, seed, policy, witness):
 
 
 @few_tables
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 2**32), policy=st.sampled_from(POLICIES))
 def test_views_decisions_and_events_do_not_depend_on_hidden_cards(ruleset, players, seed, policy):
     assert find_leak(ruleset, players, seed, policy, honest) is None

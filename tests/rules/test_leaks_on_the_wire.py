@@ -89,7 +89,7 @@ def find_leak(ruleset, players, seed, policy):
 
 
 @few_tables
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 @given(seed=st.integers(0, 2**32), policy=st.sampled_from(POLICIES))
 def test_messages_do_not_depend_on_hidden_cards(ruleset, players, seed, policy):
     assert find_leak(ruleset, players, seed, policy) is None

@@ -51,7 +51,7 @@ def assert_same_game(
 
 @pytest.mark.parametrize("end_on", EndOn)
 @few_tables
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(
     seed=seeds,
     policy=st.sampled_from(POLICIES),
@@ -102,7 +102,7 @@ def unusual_position(rules: Ruleset, players: int, chance: random.Random) -> Pos
 
 @pytest.mark.parametrize("end_on", EndOn)
 @pytest.mark.parametrize("name", VARIANTS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=seeds, policy=st.sampled_from(POLICIES), max_turns=st.integers(3, 40))
 def test_engine_and_oracle_agree_in_unusual_positions(name, end_on, seed, policy, max_turns):
     chance = random.Random(seed)

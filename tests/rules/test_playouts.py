@@ -64,7 +64,7 @@ def all_cards(game: Game) -> Counts:
 
 
 @every_table
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 @given(seed=seeds, policy=policies)
 def test_game_conserves_its_109_cards_and_ends(ruleset, players, seed, policy):
     game = deal(ruleset, players, seed)
@@ -77,7 +77,7 @@ def test_game_conserves_its_109_cards_and_ends(ruleset, players, seed, policy):
 
 
 @every_table
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 @given(seed=seeds, policy=policies)
 def test_outcome_follows_from_the_last_view(ruleset, players, seed, policy):
     game = deal(ruleset, players, seed)
@@ -119,7 +119,7 @@ def foreign_actions(chance: random.Random) -> list[Action]:
 
 
 @few_tables
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 @given(seed=seeds, policy=policies)
 def test_illegal_action_changes_nothing(ruleset, players, seed, policy):
     game, chance = deal(ruleset, players, seed), random.Random(seed)
@@ -192,7 +192,7 @@ def with_floats(action):
 
 
 @few_tables
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(seed=seeds, policy=policies)
 def test_copy_is_equal_and_independent(ruleset, players, seed, policy):
     game, chance = deal(ruleset, players, seed), random.Random(seed)
@@ -216,7 +216,7 @@ def test_copy_is_equal_and_independent(ruleset, players, seed, policy):
 
 
 @every_table
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(seed=seeds, policy=policies, stop=st.integers(0, 200))
 def test_copy_continues_like_the_original(ruleset, players, seed, policy, stop):
     game = deal(ruleset, players, seed)
@@ -233,7 +233,7 @@ def test_copy_continues_like_the_original(ruleset, players, seed, policy, stop):
 
 
 @every_table
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(seed=seeds, policy=policies)
 def test_same_actions_give_the_same_events_and_outcome(ruleset, players, seed, policy):
     game, chance = deal(ruleset, players, seed), random.Random(seed)

@@ -60,7 +60,7 @@ def plays_of_physical_cards(held: list[int]) -> set[Play]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.sampled_from([1, 2, 13, JOKER]), min_size=1, max_size=10))
 def test_R1_legal_plays_are_all_layers_of_the_hand(drawn):
     held = sorted(drawn)[:9]

@@ -20,8 +20,7 @@ BASIC, DUEL = RULESETS["basic"], RULESETS["duel"]
 NAMES = ["ann", "bob", "cy", "dee", "eve", "flo", "gus", "hal"]
 EIGHT = len(NAMES)
 ROUNDS = 12
-PATIENT = settings(deadline=None, max_examples=50)
-"""Without a deadline, because the machine may be busy."""
+FEW = settings(max_examples=50)
 
 
 def planned(*stages, bots=EIGHT):
@@ -62,7 +61,7 @@ def looks(draw):
     return stage(draw(st.integers(2, min(4, bots)))), bots, pairs
 
 
-@PATIENT
+@FEW
 @given(looks())
 def test_only_the_bots_of_later_matches_change(look):
     played, bots, pairs = look
@@ -76,7 +75,7 @@ def test_only_the_bots_of_later_matches_change(look):
     assert all(len(set(match.order)) == played.seats for match in after)
 
 
-@PATIENT
+@FEW
 @given(looks())
 def test_every_open_pair_meets_about_as_often_as_the_others(look):
     played, bots, pairs = look
@@ -89,7 +88,7 @@ def test_every_open_pair_meets_about_as_often_as_the_others(look):
 
 
 @pytest.mark.extended("measures large schedules and long statistics")
-@PATIENT
+@FEW
 @given(looks())
 def test_same_look_gives_the_same_tables(look):
     played, bots, pairs = look

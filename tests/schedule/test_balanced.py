@@ -11,7 +11,7 @@ from unittest import mock
 
 import pytest
 from extended import extend_cases_but
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from referee.rules.ruleset import RULESETS
@@ -23,8 +23,6 @@ from referee.schedule.extension import ALGORITHMS, select_algorithm
 pytestmark = pytest.mark.unmeasured
 
 BASIC = RULESETS["basic"]
-PATIENT = settings(deadline=None)
-"""Without a deadline, because the machine may be busy."""
 
 
 def names(bots):
@@ -85,7 +83,6 @@ def neighbours(games, bots):
     return spread(permutations(bots, 2), (pair for t in tables for pair in pairwise((*t, t[0]))))
 
 
-@PATIENT
 @given(choices())
 def test_every_match_is_played_in_every_cyclic_seating(made):
     games, stages, _ = made
@@ -100,7 +97,6 @@ def test_every_match_is_played_in_every_cyclic_seating(made):
         assert {game.deal_id for game in others} == {first.deal_id}
 
 
-@PATIENT
 @given(choices())
 def test_all_bots_play_equally_often_after_each_round_of_each_stage(made):
     games, stages, bots = made
@@ -115,7 +111,6 @@ def test_all_bots_play_equally_often_after_each_round_of_each_stage(made):
 
 
 @pytest.mark.extended("measures large schedules and long statistics")
-@PATIENT
 @given(choices())
 def test_next_stage_compensates_for_an_uneven_stage(made):
     games, _, bots = made
@@ -123,7 +118,6 @@ def test_next_stage_compensates_for_an_uneven_stage(made):
     assert most - least <= 1
 
 
-@PATIENT
 @given(choices())
 def test_every_bot_has_each_seat_equally_often(made):
     games, stages, bots = made
@@ -134,7 +128,6 @@ def test_every_bot_has_each_seat_equally_often(made):
 
 
 @pytest.mark.extended("measures large schedules and long statistics")
-@PATIENT
 @given(choices())
 def test_next_round_belongs_to_the_stage_with_the_fewest_games(made):
     games, stages, _ = made
@@ -147,7 +140,6 @@ def test_next_round_belongs_to_the_stage_with_the_fewest_games(made):
             played[stage] += len(list(of_round))
 
 
-@PATIENT
 @given(
     bots=st.integers(5, 30),
     seats=st.lists(st.integers(2, 5), min_size=1, max_size=3),

@@ -32,7 +32,7 @@ def spreads(bots, parts):
     )
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(5, 40), st.integers(2, 5), st.integers(1, 150))
 def test_cyclic_tables_are_even_if_there_are_any(bots, seats, matches):
     if bots <= seats or (parts := cyclic_tables(bots, seats, matches)) is None:

@@ -19,8 +19,7 @@ pytestmark = pytest.mark.unmeasured
 
 BASIC = RULESETS["basic"]
 NAMES = ["ann", "bob", "cy", "dee", "eve"]
-PATIENT = settings(deadline=None, max_examples=50)
-"""Without a deadline, because the machine may be busy."""
+FEW = settings(max_examples=50)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -55,7 +54,7 @@ def parts_of(tournament):
     )
 
 
-@PATIENT
+@FEW
 @given(tournaments())
 def test_extension_keeps_existing_games_and_continues_the_numbers(tournament):
     algorithm, bots, stages, extensions = tournament
@@ -73,7 +72,7 @@ def test_extension_keeps_existing_games_and_continues_the_numbers(tournament):
     assert len({(game.lane, game.deal_id) for game in games}) == len(games)
 
 
-@PATIENT
+@FEW
 @given(tournaments())
 def test_extension_adds_its_matches_to_each_table(tournament):
     _, bots, stages, extensions = tournament
@@ -95,7 +94,7 @@ def test_extension_adds_its_matches_to_each_table(tournament):
             }
 
 
-@PATIENT
+@FEW
 @given(tournaments(same_matches=True))
 def test_extended_stages_of_equal_length_equal_a_longer_tournament(tournament):
     algorithm, bots, stages, extensions = tournament
@@ -103,7 +102,7 @@ def test_extended_stages_of_equal_length_equal_a_longer_tournament(tournament):
     assert tuple(chain.from_iterable(parts_of(tournament))) == whole
 
 
-@PATIENT
+@FEW
 @given(tournaments(), st.integers(1, 3))
 def test_shortened_schedule_is_the_start_of_the_longer_one(tournament, rounds):
     algorithm, bots, stages, _ = tournament
@@ -135,7 +134,7 @@ def choices(draw):
 
 
 @pytest.mark.extended("measures large schedules and long statistics")
-@PATIENT
+@FEW
 @given(choices())
 def test_extended_balanced_choice_is_as_even_as_a_longer_one(tournament):
     algorithm, bots, stages, extensions = tournament

@@ -20,7 +20,7 @@ from referee.schedule.round_robin import gauntlet
 pytestmark = pytest.mark.unmeasured
 
 BASIC = RULESETS["basic"]
-FEW = settings(deadline=None, max_examples=50)
+FEW = settings(max_examples=50)
 """Without a deadline, because the machine may be busy."""
 
 

@@ -6,7 +6,7 @@ from itertools import combinations, groupby, permutations
 from time import process_time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from referee.records import ScheduledGame
@@ -18,8 +18,6 @@ from referee.schedule.round_robin import list_tables, round_robin
 pytestmark = pytest.mark.unmeasured
 
 BASIC = RULESETS["basic"]
-PATIENT = settings(deadline=None)
-"""Without a deadline, because the machine may be busy."""
 DUEL = RULESETS["duel"]
 NAMES = ["ann", "bob", "cy", "dee", "eve", "flo", "gus"]
 
@@ -47,7 +45,6 @@ def by_match(games):
     return [list(match) for _, match in groupby(games, key=lambda game: game.match)]
 
 
-@PATIENT
 @given(tournaments())
 def test_every_table_plays_every_match_in_every_cyclic_seating(tournament):
     bots, stages, _ = tournament
@@ -68,7 +65,6 @@ def test_every_table_plays_every_match_in_every_cyclic_seating(tournament):
     }
 
 
-@PATIENT
 @given(tournaments())
 def test_a_table_has_the_size_of_its_stage(tournament):
     _, stages, _ = tournament
@@ -76,7 +72,6 @@ def test_a_table_has_the_size_of_its_stage(tournament):
         assert len(game.bots) == stages[game.stage].seats
 
 
-@PATIENT
 @given(tournaments())
 def test_no_two_matches_share_a_deal_and_no_lane_meets_one_twice(tournament):
     games = schedule(tournament)
@@ -86,7 +81,6 @@ def test_no_two_matches_share_a_deal_and_no_lane_meets_one_twice(tournament):
     assert all(0 <= game.lane < lanes for game in games)
 
 
-@PATIENT
 @given(tournaments())
 def test_lanes_have_equal_shares(tournament):
     shares = Counter(game.lane for game in schedule(tournament))
@@ -94,7 +88,6 @@ def test_lanes_have_equal_shares(tournament):
     assert max(counts) - min(counts) <= 1
 
 
-@PATIENT
 @given(tournaments())
 def test_ids_are_unique_and_count_from_one(tournament):
     games = schedule(tournament)
@@ -102,7 +95,6 @@ def test_ids_are_unique_and_count_from_one(tournament):
     assert [game.game_id for game in games] == [f"cup-{n + 1}" for n in range(len(games))]
 
 
-@PATIENT
 @given(tournaments())
 def test_all_bots_have_played_equally_often_after_each_round_of_each_stage(tournament):
     bots = tournament[0]
@@ -113,7 +105,6 @@ def test_all_bots_have_played_equally_often_after_each_round_of_each_stage(tourn
         assert len({played[bot] for bot in bots}) == 1
 
 
-@PATIENT
 @given(tournaments())
 def test_no_bot_is_far_ahead_of_others_after_any_match(tournament):
     bots, stages, _ = tournament
@@ -124,7 +115,6 @@ def test_no_bot_is_far_ahead_of_others_after_any_match(tournament):
         assert max(played.values()) - min(played.values()) <= most
 
 
-@PATIENT
 @given(tournaments())
 def test_all_pairs_meet_equally_often_and_all_bots_have_each_seat_equally_often(tournament):
     bots, stages, _ = tournament
@@ -139,7 +129,6 @@ def test_all_pairs_meet_equally_often_and_all_bots_have_each_seat_equally_often(
         assert seats == {(bot, seat): times for bot in bots for seat in range(stage.seats)}
 
 
-@PATIENT
 @given(tournaments(same_matches=True), st.integers(1, 2))
 def test_a_longer_tournament_begins_with_the_shorter_one(tournament, more):
     bots, stages, lanes = tournament
@@ -242,7 +231,6 @@ def test_by_default_all_workers_have_equal_shares(seats, workers):
     assert max(shares.values()) - min(shares.values()) <= lanes // workers
 
 
-@PATIENT
 @given(
     budget=st.integers(1, 10_000),
     bots=st.integers(5, 8),

@@ -7,7 +7,7 @@ from itertools import chain, combinations
 from unittest import mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from referee.schedule import table_search
@@ -16,7 +16,6 @@ from referee.schedule.table_search import search_tables
 pytestmark = pytest.mark.unmeasured
 
 
-@settings(deadline=None)
 @given(st.integers(5, 12), st.integers(2, 5), st.integers(1, 60))
 def test_all_bots_play_equally_often_in_each_part_but_the_last(bots, seats, matches):
     with mock.patch.object(table_search, "_STEPS", 300):
