@@ -83,9 +83,11 @@ class MatchSums:
     better: Matrix
     """(M, P) sum of the weights of the meetings in which the first bot ranked higher; a tie counts one half."""
     decided: Matrix
-    """(M, P) sum of the weights of the meetings without a tie."""
+    """(M, P) sum of the weights of the decided meetings: those without a tie in which neither bot forfeited."""
     won: Matrix
-    """(M, P) sum of the weights of the meetings in which the first bot ranked higher; ties do not count."""
+    """(M, P) sum of the weights of the decided meetings in which the first bot ranked higher."""
+    pair_decided: Ints
+    """(P,) number of decided meetings."""
     pair_wins: Ints
     """(P,) number of meetings in which the first bot ranked higher."""
     pair_draws: Ints
@@ -121,6 +123,7 @@ def sum_matches(results: ResultColumns) -> MatchSums:
     won = (results.rank == 1) & ~results.forfeited
     pairs = _Pairs(results)
     tied = pairs.better == 0.5  # noqa: PLR2004 - how `better` writes a tie
+    decided = ~tied & ~pairs.forfeited
     return MatchSums(
         games=by_bot(np.ones(len(bot))),
         points=by_bot(results.score[seated]),
@@ -130,8 +133,9 @@ def sum_matches(results: ResultColumns) -> MatchSums:
         lead=pairs.sum_entries(pairs.lead),
         compared=pairs.sum_entries(pairs.weight),
         better=pairs.sum_entries(pairs.weight * pairs.better),
-        decided=pairs.sum_entries(pairs.weight * ~tied),
-        won=pairs.sum_entries(pairs.weight * (pairs.better == 1)),
+        decided=pairs.sum_entries(pairs.weight * decided),
+        won=pairs.sum_entries(pairs.weight * (decided & (pairs.better == 1))),
+        pair_decided=pairs.count(decided),
         pair_wins=pairs.count(pairs.better == 1),
         pair_draws=pairs.count(tied),
     )
@@ -147,7 +151,7 @@ class _Pairs:
 
     def __init__(self, results: ResultColumns) -> None:
         entries = [np.concatenate(each) for each in zip(*_list_meetings(results), strict=True)]
-        self.match, first, second, self.lead, self.better, self.weight = entries
+        self.match, first, second, self.lead, self.better, self.weight, self.forfeited = entries
         swap = first > second
         first, second = np.where(swap, second, first), np.where(swap, first, second)
         self.lead = np.where(swap, -self.lead, self.lead)
@@ -174,11 +178,12 @@ class _Pairs:
 
 def _list_meetings(
     results: ResultColumns,
-) -> Iterator[tuple[Ints, Ints, Ints, Ints, Floats, Floats]]:
-    """Yield for each pair of seats six arrays, with one item for each game that has both seats.
+) -> Iterator[tuple[Ints, Ints, Ints, Ints, Floats, Floats, Flags]]:
+    """Yield for each pair of seats seven arrays, with one item for each game that has both seats.
 
     The arrays are: the match; the bot on the first seat; the bot on the second seat; the points of the first bot
-    minus those of the second; 1 if the first bot ranked higher, 0.5 for a tie, else 0; the weight 2 / k.
+    minus those of the second; 1 if the first bot ranked higher, 0.5 for a tie, else 0; the weight 2 / k; whether one of
+    the two bots forfeited.
     """
     seats = results.seats
     for one, other in combinations(range(results.bot.shape[1]), 2):
@@ -191,6 +196,7 @@ def _list_meetings(
             results.score[at, one] - results.score[at, other],
             (1 + np.sign(rank_other - rank_one)) / 2,
             2 / seats[at],
+            results.forfeited[at, one] | results.forfeited[at, other],
         )
 
 

@@ -3,15 +3,15 @@
 Bots can be like rock, paper and scissors: a beats b, b beats c, and c beats a. No ratings predict such results. Another
 example is a bot whose style suits one opponent only.
 
-Ties are left out, because ratings do not say how often two bots tie: a comparison is decided if one bot ranked higher.
+Ties are left out, because ratings do not say how often two bots tie. So is a comparison in which one of the two bots forfeited:
+a bot that crashes now and then would look like one that suits some opponents. All other comparisons are decided.
 The prediction is that of `fit.fit` for the decided comparisons.
 
 The test looks at the deviations of all pairs together. It compares them with deviations in which each match has a
 random sign: the sign-flip test of effective score contributions (Hemerik, Goeman and Finos, "Robust testing in generalized
 linear models by sign-flipping score contributions", 2020). So games of one match may depend on each other, however
-many they are. The part of
-the deviations that other skills would explain is removed first, and so is the part that another link explains: a curve
-from leads to shares with flatter or steeper ends than the normal distribution has.
+many they are. The part of the deviations that other skills would explain is removed first, and so is the part that another
+link explains: a curve from leads to shares with flatter or steeper ends than the normal distribution has.
 
 In the shapes of arrays, n is the number of bots, M of matches, P of pairs with decided comparisons, and B of sign flips.
 """
@@ -51,7 +51,7 @@ class DeviationFigures:
     matches: int
     """Number of matches with a decided comparison of the pair."""
     decided: int
-    """Number of games in which one of the two bots ranked higher."""
+    """Number of games in which one of the two bots ranked higher and neither forfeited."""
     share: Estimate
     """Share of the decided comparisons in which `bot` ranked higher; each has the weight 2 / seats."""
     predicted: float
@@ -75,7 +75,7 @@ class Transitivity:
         self._bots = bots
         self._pairs = sums.pairs[decisive]
         self._decided, self._won = sums.decided[:, decisive], sums.won[:, decisive]
-        self._games = (_sum(sums.meetings) - sums.pair_draws)[decisive]
+        self._games = sums.pair_decided[decisive]
         self._model = _Model(self._pairs, _sum(self._decided), _sum(self._won), len(bots), settings)
         self._comparisons = int((sums.games > 0).sum()) - len(sums.games)
         """Number of independent comparisons at most: each match has one less than bots."""

@@ -120,6 +120,26 @@ def test_ties_by_chance_between_unequal_bots_are_no_deviation():
     assert not Analysis(some_ties).transitivity.misleads
 
 
+def test_forfeits_are_left_out():
+    forfeits = [
+        game_result(bots, (1, 2), match=300 + number, forfeited=(1,))
+        for number, bots in enumerate(permutations("abc", 2))
+    ]
+    with_forfeits, without = transitivity(*circle(), *forfeits), transitivity(*circle())
+    assert [each.decided for each in with_forfeits.pairs()] == [20, 20, 20]
+    assert with_forfeits.p_value == without.p_value
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_strong_bot_that_often_crashes_is_no_deviation(seed):
+    rng = np.random.default_rng(seed)
+    results = play(np.array([35.0, 30, 25, 25, 20, 15]), tables(6, 2, 60), rng)
+    crashed = (results.bot == 0) & (rng.random((len(results), 1)) < 0.3)
+    rank = np.where(crashed.any(axis=1, keepdims=True), 1 + crashed, results.rank)
+    forfeited = replace(results, rank=rank, forfeited=crashed)
+    assert not Analysis(forfeited).transitivity.misleads
+
+
 @pytest.mark.parametrize("spread", [0.4, 2.0])
 def test_false_alarms_are_rare_if_one_number_explains_all(spread):
     """Half of the tournaments have ties, and half of them are unbalanced."""
