@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from referee.clocks import DecisionTime, SeatClock
+from referee.clocks import Clocks, DecisionTime, SeatClock
 from referee.errors import Cause, Evidence
 from referee.match import stand_in_action
 from referee.records import Fault, GameRecord, Move, final_ranks, forfeited_seats
@@ -171,6 +171,8 @@ def _check_times(record: GameRecord) -> None:
                 continue
             _check_charge(move, clock.decision_time(), faults.get((move.seat, number)))
             _check_batch(move)
+            if (move.seat, number) not in faults:
+                _check_share(move, record.clocks)
         except Difference as difference:
             raise Difference(f"move {number + 1}: {difference}") from None
         clock.spend(move.elapsed_us)
@@ -198,6 +200,23 @@ def _check_batch(move: Move) -> None:
         raise Difference(f"a single request has the time of a batch, {wall_us} us")
     if size > 1 and wall_us < spent_us:
         raise Difference(f"the batch took {wall_us} us, but this request alone {spent_us} us")
+
+
+def _check_share(move: Move, clocks: Clocks) -> None:
+    """Check the share in the time of a batch that a decision without a fault is charged; see `Batch` in `bots.clock`."""
+    _, wall_us, size = _times(move)
+    if size == 1:
+        return
+    charged_us = wall_us - move.lag_us
+    if charged_us > size * clocks.decision_us:
+        raise Difference(
+            f"the batch of {size} requests took {charged_us} us, but their limits are {size * clocks.decision_us} us"
+        )
+    # with a bank the limits can differ, and the record does not have those of the other games
+    if clocks.bank_us is None and move.elapsed_us != charged_us // size:
+        raise Difference(
+            f"{move.elapsed_us} us are charged for one of {size} requests that took {charged_us} us"
+        )
 
 
 def _check_no_request(move: Move) -> None:

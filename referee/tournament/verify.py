@@ -20,6 +20,7 @@ from referee.records import BotId, GameRecord, GameResult, ScheduledGame
 from referee.result_columns import ResultColumns
 from referee.schedule.extension import ALGORITHMS, extension_games
 from referee.tournament.config import (
+    MAX_IN_FLIGHT,
     Part,
     TournamentConfig,
     extension_matches,
@@ -229,6 +230,8 @@ class _GameChecks:
         """Those of them that have no record."""
         self.results: list[GameResult] = []
         """The results of the others."""
+        self._last_deal: tuple[str, tuple[int, ...]] = "", ()
+        """The id of the deal of the newest of them, and its deck."""
 
     def check(self, schedule: Sequence[ScheduledGame], ahead: str | None = None) -> None:
         """Check the games of a schedule that were not checked yet.
@@ -256,6 +259,10 @@ class _GameChecks:
         if ahead is not None and game.index < self._claim.parts[0].games:
             raise Difference(ahead)
         _check_game(self._claim, game, record)
+        deal_id, deck = self._last_deal
+        if game.deal_id == deal_id and record.deck != deck:
+            raise Difference("the record has another deck than an earlier game with the same deal")
+        self._last_deal = game.deal_id, record.deck
         self._claim.on_game_checked(game, record)
         self.results.append(GameResult.from_record(self._claim.config.name, game, record))
 
@@ -289,6 +296,9 @@ def _check_game(claim: Claim, game: ScheduledGame, record: GameRecord) -> None:
     limits = clocks, claim.config.faults.max_strikes
     if (record.clocks, record.max_strikes) != limits:
         raise Difference("the record has other clocks or another max_strikes than the tournament")
+    most = claim.config.games_in_flight or MAX_IN_FLIGHT
+    if (largest := max((move.batch_size for move in record.moves), default=1)) > most:
+        raise Difference(f"a batch has {largest} requests, but a bot plays at most {most} games")
     seed = find_part(claim.parts, game.index).seed
     if seed is not None and record.deck != deals.deck(seed, game.deal_id, ruleset):
         raise Difference("the deck in the record is not the one that the seed gives")

@@ -172,6 +172,14 @@ async def test_fault_of_a_seat_that_does_not_exist_is_a_difference(seat):
             {"batch_size": 2, "wall_us": 6},
             "move 4: the batch took 6 us, but this request alone 7 us",
         ),
+        (
+            {"batch_size": 2, "wall_us": 60_000_000},
+            "move 4: the batch of 2 requests took 60000000 us, but their limits are 10000000 us",
+        ),
+        (
+            {"batch_size": 64, "wall_us": 9_000_000},
+            "move 4: 7 us are charged for one of 64 requests that took 9000000 us",
+        ),
         ({"elapsed_us": LIMIT_US, "lag_us": 1}, r"the game lasted \d+ us, but its decisions took"),
     ],
 )
@@ -183,7 +191,7 @@ async def test_impossible_time_of_a_move_is_a_difference(record, change, message
 async def test_time_at_the_limit_and_in_a_batch_is_possible(record):
     longer = replace(record, duration_us=record.duration_us + LIMIT_US + 1000)
     check_record(tamper(longer, 3, elapsed_us=LIMIT_US, lag_us=9))
-    check_record(tamper(longer, 3, batch_size=3, wall_us=700, lag_us=2))
+    check_record(tamper(longer, 3, batch_size=3, wall_us=23, lag_us=2))
 
 
 async def test_fault_and_its_move_must_have_the_same_times():

@@ -124,6 +124,21 @@ def test_an_unfinished_tournament_has_no_seed(unplayed, verify):
     assert verify(export.data) == 5
 
 
+def test_decks_of_a_match_must_be_equal_even_without_a_seed(unplayed, verify):
+    """Two cards of the deck change places that no move of the game reaches."""
+    unplayed.play(slice(2))
+
+    def swap_last_cards(records):
+        *front, last_but_one, last = records[1].deck
+        assert last_but_one != last
+        records[1] = replace(records[1], deck=(*front, last, last_but_one))
+
+    members = change_records(read_members(unplayed.export().data), swap_last_cards)
+    message = "^cup-2: the record has another deck than an earlier game with the same deal$"
+    with pytest.raises(Difference, match=message):
+        verify(archive_format.pack(members))
+
+
 def test_the_archive_of_an_unplayed_tournament_verifies(unplayed, verify):
     assert verify(unplayed.export().data) == 0
 
@@ -259,6 +274,11 @@ def change_rank(records):
 def change_seat_of_move(records):
     moves = records[1].moves
     records[1] = replace(records[1], moves=(*moves[:3], replace(moves[3], seat=9), *moves[4:]))
+
+
+def enlarge_batch(records):
+    first, *others = records[1].moves
+    records[1] = replace(records[1], moves=(replace(first, batch_size=65), *others))
 
 
 def change_seating(records):
@@ -397,6 +417,7 @@ RECORDS = {
     "deck": (swap_two_cards, "cup-2: the deck in the record is not the one that the seed gives"),
     "rank": (change_rank, "cup-2: result: the record says "),
     "action": (change_seat_of_move, "cup-2: move 4: seat 9 moves, but seat "),
+    "batch": (enlarge_batch, "cup-2: a batch has 65 requests, but a bot plays at most 64 games"),
     "seating": (change_seating, "cup-2: the record has eve@1 "),
     "order": (swap_records, "cup-4: records.binpb.gz: cup-2 is not in the schedule, or is out of"),
     "gone": (drop(4), "17 of 18 games verified; cup-5 is not stored"),
