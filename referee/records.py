@@ -242,6 +242,14 @@ class GameResult:
         )
 
     @property
+    def points(self) -> tuple[int, ...]:
+        """Like `scores`, but a seat that forfeited has the lowest points of the table, however well its stand-in played."""
+        lowest = min(self.scores)
+        return tuple(
+            lowest if seat in self.forfeited else score for seat, score in enumerate(self.scores)
+        )
+
+    @property
     def match_key(self) -> tuple[str, int]:
         """The tournament and the match number, which together identify the match of the game."""
         return self.tournament, self.match

@@ -41,7 +41,7 @@ class ResultColumns:
     bot: Ints
     """(G, S) the bot of each seat, as an index of `bots`; NOBODY for a missing seat."""
     score: Ints
-    """(G, S) points; 0 for a missing seat."""
+    """(G, S) points by the rules; 0 for a missing seat."""
     rank: Ints
     """(G, S) final rank, 1 the best; 0 for a missing seat."""
     forfeited: Flags
@@ -62,6 +62,13 @@ class ResultColumns:
         """(G,) the number of seats of each game."""
         seats: Ints = (self.bot != NOBODY).sum(axis=1)
         return seats
+
+    @property
+    def points(self) -> Ints:
+        """(G, S) like `score`, but a seat that forfeited has the lowest points of its table, however well its stand-in played."""
+        seated = np.where(self.bot == NOBODY, np.iinfo(np.int64).max, self.score)
+        points: Ints = np.where(self.forfeited, seated.min(axis=1, keepdims=True), self.score)
+        return points
 
     @property
     def matches(self) -> int:

@@ -126,7 +126,7 @@ def sum_matches(results: ResultColumns) -> MatchSums:
     decided = ~tied & ~pairs.forfeited
     return MatchSums(
         games=by_bot(np.ones(len(bot))),
-        points=by_bot(results.score[seated]),
+        points=by_bot(results.points[seated]),
         wins=by_bot(won[seated]),
         pairs=pairs.pairs,
         meetings=pairs.sum_entries(np.ones(len(pairs.match))),
@@ -185,7 +185,7 @@ def _list_meetings(
     minus those of the second; 1 if the first bot ranked higher, 0.5 for a tie, else 0; the weight 2 / k; whether one of
     the two bots forfeited.
     """
-    seats = results.seats
+    seats, points = results.seats, results.points
     for one, other in combinations(range(results.bot.shape[1]), 2):
         at = results.bot[:, other] != NOBODY
         rank_one, rank_other = results.rank[at, one], results.rank[at, other]
@@ -193,7 +193,7 @@ def _list_meetings(
             results.match[at],
             results.bot[at, one],
             results.bot[at, other],
-            results.score[at, one] - results.score[at, other],
+            points[at, one] - points[at, other],
             (1 + np.sign(rank_other - rank_one)) / 2,
             2 / seats[at],
             results.forfeited[at, one] | results.forfeited[at, other],

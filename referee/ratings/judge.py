@@ -211,11 +211,7 @@ def _sort(analysis: Analysis) -> list[str]:
 def _judge(
     test: _Test, ruleset: str, analysis: Analysis, pair: tuple[str, str], final: Final
 ) -> PairVerdict:
-    """Return the verdict about a pair: a final one, one by a chain of final verdicts, or that of a test.
-
-    Args:
-        pair: the two bots; the first one has the higher rating.
-    """
+    """Return the verdict about a pair, whose first bot has the higher rating: a final one, one by a chain, or that of a test."""
     known = final.get((ruleset, frozenset(pair)))
     if known is not None and known.verdict is Verdict.AHEAD:
         return known
@@ -242,9 +238,7 @@ def _follow_chain(ruleset: str, pair: tuple[str, str], final: Final) -> tuple[st
         for (where, _), each in final.items()
         if where == ruleset and each.verdict is Verdict.AHEAD
     ]
-    found = [
-        (bot, other) for bot, other in (pair, pair[::-1]) if other in _list_worse(bot, ahead)
-    ]
+    found = [(bot, other) for bot, other in (pair, pair[::-1]) if other in _list_worse(bot, ahead)]
     return found[0] if len(found) == 1 else None
 
 

@@ -75,7 +75,7 @@ class Transitivity:
         self._bots = bots
         self._pairs = sums.pairs[decisive]
         self._decided, self._won = sums.decided[:, decisive], sums.won[:, decisive]
-        self._games = sums.pair_decided[decisive]
+        self._games = sums.pair_decided[decisive].astype(np.float64)
         self._model = _Model(self._pairs, _sum(self._decided), _sum(self._won), len(bots), settings)
         self._comparisons = int((sums.games > 0).sum()) - len(sums.games)
         """Number of independent comparisons at most: each match has one less than bots."""

@@ -231,7 +231,7 @@ class SeatResultRow:
     win_share: Annotated[float, Column("won", right=True, show=percent)]
     """Wins divided by games."""
     mean_score: Annotated[float, Column("score", right=True, show=decimal(2))]
-    """Mean points of the bot in a game. A forfeit does not change the points."""
+    """Mean points of the bot in a game. A game that it forfeited counts the lowest points of the table."""
     strikes: Annotated[int, Column("strikes", right=True)]
     forfeits: Annotated[int, Column("forfeits", right=True)]
 
@@ -282,7 +282,7 @@ def _seat_result(
         games=played,
         wins=wins,
         win_share=wins / played,
-        mean_score=float(games.score[own].mean()),
+        mean_score=float(games.points[own].mean()),
         strikes=int(games.strikes[own].sum()),
         forfeits=int(games.forfeited[own].sum()),
     )

@@ -242,7 +242,7 @@ class PointsRow:
     """Rank by total points. Bots with equal points share a rank."""
     bot: Annotated[str, Column("bot", wrap=True)]
     points: Annotated[int, Column("points", right=True)]
-    """Sum of the points of the bot in all its games. A forfeit does not change the points."""
+    """Sum of the points of the bot in all its games. A game that it forfeited counts the lowest points of the table."""
     mean_score: Annotated[float, Column("score", right=True, show=decimal(2), drop=1)]
     """Mean points of the bot in a game."""
     games: Annotated[int, Column("games", right=True)]
@@ -263,7 +263,7 @@ def points_rows(by_ruleset: Mapping[str, ResultColumns]) -> tuple[PointsRow, ...
 def _add_up(ruleset: str, results: ResultColumns) -> list[PointsRow]:
     size, taken = len(results.bots), results.bot != NOBODY
     bot = results.bot[taken]
-    points = np.bincount(bot, results.score[taken], minlength=size).astype(int).tolist()
+    points = np.bincount(bot, results.points[taken], minlength=size).astype(int).tolist()
     games = np.bincount(bot, minlength=size).tolist()
     starts = np.bincount(results.bot[:, 0], minlength=size).tolist()
     forfeits = np.bincount(results.bot[results.forfeited], minlength=size).tolist()
@@ -291,11 +291,13 @@ def name_winners(rows: Iterable[PointsRow], missing: int) -> tuple[str, ...]:
 
     Args:
         rows: the result of `points_rows`.
-        missing: the number of games of the tournament that are still to be played.
+        missing: the number of games of the schedule that are not played.
     """
     if missing:
-        games = "1 game is" if missing == 1 else f"{missing} games are"
-        return (f"There is no winner yet: {games} still to be played.",)
+        games = (
+            "1 game of the schedule is" if missing == 1 else f"{missing} games of the schedule are"
+        )
+        return (f"There is no winner yet: {games} not played.",)
     return tuple(
         f"{ruleset}: {_name_winner(list(table))}"
         for ruleset, table in groupby(rows, key=lambda row: row.ruleset)
@@ -318,7 +320,7 @@ def _name_winner(table: Sequence[PointsRow]) -> str:
     won = "wins" if len(winners) == 1 else "share the win"
     helped = [row for row in winners if row.forfeits]
     notes = "".join(
-        f" {visible(row.bot)} forfeited {row.forfeits} of its games; the stand-in played them to their end."
+        f" {visible(row.bot)} forfeited {row.forfeits} of its games; they count the lowest points of their tables."
         for row in helped
     )
     return f"{names} {won} with {winners[0].points} points.{notes}"

@@ -74,10 +74,19 @@ class Judgement:
         """
         tables = self.verdicts.neighbours
         return tuple(
-            f"{f'{ruleset}: ' if len(tables) > 1 else ''}{self._conclude(pair, games)}"
+            f"{f'{ruleset}: ' if len(tables) > 1 else ''}{self._conclude(pair, games)}{self._name_forfeits(ruleset)}"
             for ruleset, table in tables.items()
             for pair in table
         )
+
+    def _name_forfeits(self, ruleset: str) -> str:
+        """Return a sentence with the number of forfeits of each bot that has any, after a space; "" if there are none."""
+        counts = [
+            f"{each.bot} {each.forfeits}"
+            for each in self.verdicts.analyses[ruleset].bots()
+            if each.forfeits
+        ]
+        return f" Forfeited games: {', '.join(counts)}." if counts else ""
 
     def _conclude(self, pair: PairVerdict, games: int) -> str:
         margin = f"{self.condition.margin:.12g}"

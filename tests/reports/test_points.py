@@ -31,8 +31,8 @@ def test_points_games_starts_and_forfeits_are_added_up():
     rows = rows_of([*MATCH, lost])
     assert [
         (row.rank, row.bot, row.points, row.games, row.starts, row.forfeits) for row in rows
-    ] == [(1, "a", 14, 3, 2, 1), (2, "b", 12, 3, 1, 0)]
-    assert rows[0].mean_score == 14 / 3
+    ] == [(1, "b", 12, 3, 1, 0), (2, "a", 7, 3, 2, 1)]
+    assert rows[1].mean_score == 7 / 3
 
 
 def test_each_ruleset_has_its_own_sums_and_its_own_winner():
@@ -61,9 +61,11 @@ def test_most_points_win_even_if_other_games_were_won_by_rank():
 
 
 def test_unfinished_tournament_has_no_winner():
-    assert sentences(MATCH, 3) == ("There is no winner yet: 3 games are still to be played.",)
-    assert sentences(MATCH, 1) == ("There is no winner yet: 1 game is still to be played.",)
-    assert sentences([], 4) == ("There is no winner yet: 4 games are still to be played.",)
+    assert sentences(MATCH, 3) == (
+        "There is no winner yet: 3 games of the schedule are not played.",
+    )
+    assert sentences(MATCH, 1) == ("There is no winner yet: 1 game of the schedule is not played.",)
+    assert sentences([], 4) == ("There is no winner yet: 4 games of the schedule are not played.",)
 
 
 def test_bots_that_played_unequally_often_have_no_winner():
@@ -88,10 +90,27 @@ def test_bots_that_started_unequally_often_have_no_winner():
 
 
 def test_winner_that_has_forfeited_is_named_with_its_forfeits():
-    games = [MATCH[0], game_result(("b", "a"), (1, 2), (8, 3), match=0, forfeited=(1,))]
+    games = [MATCH[0], game_result(("b", "a"), (1, 2), (2, 3), match=0, forfeited=(1,))]
     assert sentences(games) == (
-        "basic: a wins with 13 points. a forfeited 1 of its games; the stand-in played them to their end.",
+        "basic: a wins with 12 points. a forfeited 1 of its games; they count the lowest points of their tables.",
     )
+
+
+def test_stand_in_wins_no_points_for_a_bot_that_has_forfeited():
+    """All three tables have a third bot that forfeits at once, and its stand-in plays best."""
+    rows = rows_of(
+        game_result(bots, ranks, scores, match=1, ruleset="classic", forfeited=(out,))
+        for bots, ranks, scores, out in (
+            (("a", "b", "c"), (1, 2, 3), (5, 3, 9), 2),
+            (("b", "c", "a"), (2, 3, 1), (3, 9, 5), 1),
+            (("c", "a", "b"), (3, 1, 2), (9, 5, 3), 0),
+        )
+    )
+    assert [(row.rank, row.bot, row.points) for row in rows] == [
+        (1, "a", 15),
+        (2, "b", 9),
+        (2, "c", 9),
+    ]
 
 
 def test_names_cannot_control_the_terminal():

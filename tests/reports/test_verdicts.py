@@ -107,13 +107,19 @@ def test_verdict_is_a_sentence_and_a_row(comparison, sentence, verdict):
     assert (row.bot, row.other, row.verdict) == ("a@1", "b@1", verdict)
 
 
-def judgement(**verdicts):
-    """Return the judgement of a@1 and b@1, with a verdict by each ruleset."""
+def judgement(forfeits=(0, 0), **verdicts):
+    """Return the judgement of a@1 and b@1, with a verdict by each ruleset, and the forfeits of both bots in each ruleset."""
+    figures = [
+        SimpleNamespace(bot=bot, forfeits=count)
+        for bot, count in zip(("a@1", "b@1"), forfeits, strict=True)
+    ]
+    analyses = dict.fromkeys(verdicts, SimpleNamespace(bots=lambda: figures))
     tables = {
         ruleset: (PairVerdict(bot="a@1", below="b@1", chance=0.9, verdict=verdict),)
         for ruleset, verdict in verdicts.items()
     }
-    return Judgement(SimpleNamespace(neighbours=tables), StopCondition(margin=0.5), "")
+    verdicts = SimpleNamespace(neighbours=tables, analyses=analyses)
+    return Judgement(verdicts, StopCondition(margin=0.5), "")
 
 
 @pytest.mark.parametrize(
@@ -132,6 +138,13 @@ def judgement(**verdicts):
 )
 def test_tournament_of_two_bots_ends_with_its_verdict(verdict, sentence):
     assert judgement(basic=verdict).conclusions(40) == (sentence,)
+
+
+def test_verdict_about_a_bot_that_forfeited_says_so():
+    [both] = judgement(forfeits=(10, 3), basic=Verdict.AHEAD).conclusions(40)
+    assert both.endswith("known after 40 games. Forfeited games: a@1 10, b@1 3.")
+    [one] = judgement(forfeits=(0, 3), basic=Verdict.AHEAD).conclusions(40)
+    assert one.endswith("known after 40 games. Forfeited games: b@1 3.")
 
 
 def test_conclusions_of_several_rulesets_name_the_ruleset():
