@@ -75,7 +75,7 @@ ROWS = [
     (("stats", "pairs"), PairRow, 6),
     (("stats", "pairs", "--tournament", "cup"), PairRow, 6),
     (("stats", "settled", "--confidence", "0.9", "--margin", "0.5"), NeighbourRow, 2),
-    (("stats", "transitivity"), TransitivityRow, 3),
+    (("stats", "transitivity"), TransitivityRow, 1),
     (("stats", "seats"), SeatWorthRow, 2),
     (("stats", "luck"), LuckRow, 1),
     (("stats", "machines", "--tournament", "cup"), MachineRow, 3),
