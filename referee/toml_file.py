@@ -1,4 +1,4 @@
-"""Read a TOML file into a pydantic model, which checks the file, and report a mistake in one line.
+"""Read a TOML file into a pydantic model, which checks the file, and report a mistake in one line. Write TOML files.
 
 The files come from strangers. So this module has limits, which keep the time to read a file short, whatever the file
 contains.
@@ -9,6 +9,7 @@ module knows only how to read a file and how to word an error.
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -114,15 +115,15 @@ def read(path: Path) -> dict[str, Any]:
             data = file.read((MAX_KIB << 10) + 1)
         if len(data) > MAX_KIB << 10:
             raise UserError(f"{path}: more than {MAX_KIB} KiB")
-        return _parse(path, data.decode())
+        return parse(path, data.decode())
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text") from error
 
 
-def _parse(path: Path, text: str) -> dict[str, Any]:
-    """Return the content of the file `path`. Raises `UserError` as `read` does."""
+def parse(path: Path, text: str) -> dict[str, Any]:
+    """Return the content of the file `path`, whose text is `text`. Raises `UserError` as `read` does."""
     if (key := _LONG_KEY.search(text)) is not None:
         raise UserError(f"{path}: {_place(key)}: a key has at most {MAX_KEY_PARTS} parts")
     try:
@@ -139,6 +140,32 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
         if isinstance(value, int) and value.bit_length() > _MAX_BITS:
             raise UserError(f"{path}: {_dotted(location)}: the number is too large")
     return content
+
+
+def write(content: Mapping[str, Any]) -> str:
+    """Return the text of a TOML file: first all plain values, then each table under its name in brackets.
+
+    Args:
+        content: values as `read` returns them. Tables inside of tables and lists are written on one line.
+    """
+    tables = {key: value for key, value in content.items() if isinstance(value, Mapping)}
+    lines = [_assignment(key, value) for key, value in content.items() if key not in tables]
+    for name, table in tables.items():
+        lines += ["", f"[{name}]", *(_assignment(*each) for each in table.items())]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _assignment(key: str, value: object) -> str:
+    return f"{key} = {_write_value(value)}"
+
+
+def _write_value(value: object) -> str:
+    """Return a value as TOML on one line. Strings are as in JSON, except that TOML escapes the character DEL too."""
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(_assignment(*each) for each in value.items())} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_write_value, value))}]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _place(match: re.Match[str]) -> str:

@@ -1,6 +1,7 @@
 """Test that TOML files are checked against a model, and that errors name file, key and reason."""
 
 import os
+from pathlib import Path
 from typing import Annotated
 
 import pytest
@@ -100,3 +101,15 @@ def test_long_texts_and_large_numbers_are_no_error(tmp_path):
     key = ".".join("a" * 32)
     path = write(tmp_path, f"{text}most = {10**300}\nleast = {-(1 << 63)}\n{key} = 1\n")
     assert toml_file.read(path)["most"] == 10**300
+
+
+def test_written_content_is_read_again():
+    content = {
+        "text": 'a "quoted" \\ line\nwith é, \x01 and \x7f',
+        "yes": True,
+        "numbers": [1, -2.5],
+        "inner": [{"a": 1, "b": {"c": "d"}}],
+        "clocks": {"bank": "30+0.1", "more": {"x": False}},
+        "empty": {},
+    }
+    assert toml_file.parse(Path("some.toml"), toml_file.write(content)) == content

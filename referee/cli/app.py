@@ -45,7 +45,10 @@ _COMMANDS = {
         "tournament",
         "Show the size of a tournament before it is played: games, meetings of bots, and expected time.",
     ),
-    "tournament run": ("run", "Create a tournament from a file and play it."),
+    "tournament run": (
+        "run",
+        "Create a tournament from a file, or from bots and options, and play it.",
+    ),
     "tournament compare": (
         "compare",
         "Play matches between two bots until it is known whether one is better or both are equal.",

@@ -50,6 +50,18 @@ from referee.cli.options import (
 )
 from referee.cli.progress import Interrupts, conduct
 from referee.cli.tournament import LeaguePace, announce_verdict, describe_stop
+from referee.cli.without_file import (
+    BudgetKeyOption,
+    MatchesKeyOption,
+    NameKeyOption,
+    RulesetKeyOption,
+    SaveOption,
+    SeatsKeyOption,
+    SetOption,
+    check_new,
+    read_words,
+    save_file,
+)
 from referee.errors import RefereeError, UserError
 from referee.reports.bot_rows import FaultRow, fault_rows
 from referee.reports.rating_rows import RatingRow
@@ -60,7 +72,6 @@ from referee.sandbox import Isolation
 from referee.sandbox.ladder import make_launcher
 from referee.store.league import League, url_without_password
 from referee.tournament.config import TournamentConfig, part_title
-from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import (
     Tournament,
     check_bots,
@@ -76,7 +87,21 @@ app = typer.Typer()
 @app.command()
 def run(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(help="The tournament file (TOML).")],
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE|BOT",
+            help="The tournament file (TOML). Or the bots, written as in a file: the path of a folder, with a slash"
+            " (./my_bot), or a bot of the league: NAME (its newest version) or NAME@VERSION.",
+        ),
+    ],
+    ruleset: RulesetKeyOption = None,
+    seats: SeatsKeyOption = None,
+    matches: MatchesKeyOption = None,
+    budget: BudgetKeyOption = None,
+    name: NameKeyOption = None,
+    settings: SetOption = None,
+    save: SaveOption = None,
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
     isolation: NewTournamentIsolationOption = None,
@@ -87,15 +112,26 @@ def run(
     tls_cert: CertificateOption = None,
     tls_key: KeyOption = None,
 ) -> None:
-    """Create a tournament from a file and play it.
+    """Create a tournament from a file, or from bots and options, and play it.
 
-    After Ctrl-C, the games in progress are finished, and the command that resumes the tournament is printed. A
+    Without a file, --ruleset, --seats, and --matches or --budget are required. --set sets any other key of a tournament file. After Ctrl-C, the games in progress are finished, and the command that resumes the tournament is printed. A
     second Ctrl-C stops at once.
 
-    Example: referee tournament run tournaments/demo.toml
+    Example: referee tournament run sample_bots/greedy sample_bots/bait --ruleset duel --seats 2 --matches 20
     """
     place = choose_cluster(cluster, tls_ca, tls_cert, tls_key)
-    config = load_tournament(file, LeaguePace(league, db))
+    keys = {
+        "name": name,
+        "ruleset": ruleset,
+        "seats": seats,
+        "matches": matches,
+        "budget": budget,
+    }
+    config, content = read_words(words, keys, settings or (), LeaguePace(league, db))
+    if save is not None:
+        if content is None:
+            raise UserError("--save: only for bots without a file")
+        check_new(save)
     with open_new_tournament(
         ctx,
         config,
@@ -106,6 +142,8 @@ def run(
         network=network,
         place=place,
     ) as (store, tournament, under, interrupts):
+        if save is not None and content is not None:
+            save_file(save, content, config)
         play_to_end(store, tournament, under, interrupts, place)
         announce_verdict(store, tournament.name)
 

@@ -1,0 +1,157 @@
+"""Make a tournament from the words of a command instead of a tournament file, and write such a file.
+
+The options become the content of a tournament file. So the same checks find the same mistakes, in messages that begin with
+the name of the command instead of the name of a file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from referee import toml_file
+from referee.errors import UserError
+from referee.rules.ruleset import RULESETS
+from referee.schedule.budget import Pace
+from referee.tournament.config import TournamentConfig
+from referee.tournament.config_file import TournamentFile
+from referee.tournament.config_reader import load_tournament, make_config
+
+RUN = Path("tournament run")
+"""Stands for the tournament file in messages about the words of `tournament run`."""
+_NAME = "tournament"
+"""The name of a tournament that has neither `--name` nor `--ruleset`."""
+
+RulesetKeyOption = Annotated[
+    str | None,
+    typer.Option("--ruleset", help=f"Without a file: one of {', '.join(RULESETS)}."),
+]
+SeatsKeyOption = Annotated[
+    int | None, typer.Option("--seats", help="Without a file: the number of bots at a table.")
+]
+MatchesKeyOption = Annotated[
+    int | None,
+    typer.Option("--matches", help="Without a file: the number of matches at each table."),
+]
+BudgetKeyOption = Annotated[
+    int | None,
+    typer.Option(
+        "--budget",
+        metavar="GAMES",
+        help="Without a file: the number of games of the tournament, instead of --matches.",
+    ),
+]
+NameKeyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--name", help="Without a file: the name of the tournament. By default that of the ruleset."
+    ),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Without a file: any other key of a tournament file, such as clocks.decision=2 or until={}. Can be repeated."
+        " The value is written as in the file; a text needs no quotes.",
+    ),
+]
+SaveOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--save",
+        metavar="FILE",
+        help="Without a file: also write the equivalent tournament file. FILE must not exist.",
+    ),
+]
+
+
+def read_words(
+    words: Sequence[str],
+    keys: Mapping[str, str | int | None],
+    settings: Sequence[str],
+    pace: Pace,
+) -> tuple[TournamentConfig, dict[str, Any] | None]:
+    """Return the configuration of `tournament run`, and the content of the equivalent file; None if a file was given.
+
+    Args:
+        words: a tournament file, or bots as in the key `bots`. A single word that is no folder is a file.
+        keys: the values of the options that are keys of a file; None for an option that was not given.
+        settings: the values of `--set`.
+        pace: as in `load_tournament`.
+
+    Raises UserError for a wrong file, word, option or setting.
+    """
+    given = {key: value for key, value in keys.items() if value is not None}
+    if len(words) == 1 and not toml_file.is_folder(Path(words[0])):
+        if given or settings:
+            option = f"--{next(iter(given), 'set')}"
+            raise UserError(f"{option}: only for bots without a file; change the file {words[0]}")
+        return load_tournament(Path(words[0]), pace), None
+    content = {"name": given.get("ruleset", _NAME), "bots": list(words), **given}
+    for setting in settings:
+        _merge(content, _read_setting(setting))
+    config = make_config(RUN, toml_file.check(content, TournamentFile, RUN), pace)
+    return replace(config, file=RUN), content
+
+
+def _read_setting(setting: str) -> dict[str, Any]:
+    """Return the content of a file that has only this `KEY=VALUE`."""
+    key, sign, value = setting.partition("=")
+    if not (sign and key.strip() and value.strip()):
+        raise UserError(f"--set: {setting!r}: write KEY=VALUE, such as clocks.decision=2")
+    try:
+        return toml_file.parse(Path("--set"), f"{key} = {value}")
+    except UserError:  # a text without quotes
+        return toml_file.parse(Path("--set"), f"{key} = {json.dumps(value.strip())}")
+
+
+def _merge(content: dict[str, Any], added: Mapping[str, Any], prefix: str = "") -> None:
+    """Add keys to the content of a file. Raises UserError if a key is there already."""
+    for key, value in added.items():
+        inner = content.setdefault(key, {} if isinstance(value, Mapping) else value)
+        if inner is value:
+            continue
+        if not (isinstance(inner, dict) and isinstance(value, Mapping)):
+            raise UserError(f"--set: {prefix}{key}: given twice")
+        _merge(inner, value, f"{prefix}{key}.")
+
+
+def check_new(file: Path) -> None:
+    """Raise UserError if the file of `--save` cannot be created."""
+    if file.exists():
+        raise UserError(f"--save: {file}: exists already; choose a new file")
+    if not toml_file.is_folder(file.parent):
+        raise UserError(f"--save: {file.parent}: no such folder")
+
+
+def save_file(file: Path, content: Mapping[str, Any], config: TournamentConfig) -> None:
+    """Write a tournament file. The folders of its bots are relative to the folder of the file.
+
+    Args:
+        file: a new file.
+        content: the content, with folders relative to the working directory.
+        config: the configuration that was made of the content.
+
+    Raises OSError if the file cannot be written.
+    """
+    bots = [
+        entry.text if entry.folder is None else _relative(entry.folder, file.parent)
+        for entry in config.bots
+    ]
+    lists = {"challengers": bots[: config.challengers], "bots": bots[config.challengers :]}
+    moved = {key: lists.get(key, value) for key, value in content.items()}
+    with file.open("x", encoding="utf-8") as opened:
+        opened.write(toml_file.write(moved))
+
+
+def _relative(folder: Path, start: Path) -> str:
+    """Return the path from one folder to another with a slash in it, because a text without a slash names a bot of the league."""
+    path = os.path.relpath(folder, start)
+    return path if path.startswith(".") else f"./{path}"

@@ -1,0 +1,125 @@
+"""`tournament run` makes a tournament of bots and options, with the checks of a tournament file, and can write the file."""
+
+import json
+from contextlib import chdir
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from real_runs import SAMPLE_BOTS, place
+from tournament.config_files import FakePace, with_bots
+
+from referee.cli.without_file import RUN, check_new, read_words, save_file
+from referee.errors import UserError
+from referee.tournament.config_reader import load_tournament
+
+PACE = FakePace({})
+DUEL = {"ruleset": "duel", "seats": 2, "matches": 3}
+
+
+@pytest.fixture
+def here(tmp_path):
+    """A working directory with the folders of four bots."""
+    with chdir(with_bots(tmp_path)):
+        yield tmp_path
+
+
+def error_of(*words, keys=DUEL, settings=()):
+    with pytest.raises(UserError) as caught:
+        read_words(words, keys, settings, PACE)
+    return str(caught.value)
+
+
+def test_options_make_the_same_configuration_as_the_file_that_is_saved(here):
+    settings = (
+        "clocks.decision=2",
+        "clocks.bank=30+0.1",
+        "deals = fresh",
+        'format="gauntlet"',
+        'challengers=["./cy", "zoe"]',
+        "until={margin=2.5}",
+        "show_names=true",
+    )
+    config, content = read_words(("./ann", "./bob"), DUEL | {"name": "cup"}, settings, PACE)
+    assert (config.file, config.name, len(config.bots)) == (RUN, "cup", 4)
+    (here / "cups").mkdir()
+    saved = Path("cups/cup.toml")
+    save_file(saved, content, config)
+    loaded = load_tournament(saved)
+    assert [bot.folder for bot in loaded.bots] == [bot.folder for bot in config.bots]
+    assert replace(loaded, file=RUN, bots=config.bots) == config
+    assert 'bots = ["../ann", "../bob"]' in saved.read_text()
+
+
+def test_folder_beside_the_saved_file_is_written_with_a_slash(here):
+    config, content = read_words(("./ann", "./bob"), DUEL, (), PACE)
+    save_file(here / "cup.toml", content, config)
+    assert 'bots = ["./ann", "./bob"]' in (here / "cup.toml").read_text()
+
+
+@pytest.mark.usefixtures("here")
+def test_tournament_has_the_name_of_its_ruleset_by_default():
+    assert read_words(("./ann", "./bob"), DUEL, (), PACE)[0].name == "duel"
+    staged = ('stage=[{ruleset="duel", seats=2, matches=1}]',)
+    assert read_words(("./ann", "./bob"), {}, staged, PACE)[0].name == "tournament"
+
+
+def test_single_word_is_a_file_that_leaves_nothing_to_options(here):
+    file = here / "cup.toml"
+    file.write_text('name="cup"\nbots=["./ann", "./bob"]\nruleset="duel"\nseats=2\nmatches=1\n')
+    config, content = read_words((str(file),), {"seats": None}, (), PACE)
+    assert (config, content) == (load_tournament(file), None)
+    reason = f"only for bots without a file; change the file {file}"
+    assert error_of(str(file)) == f"--ruleset: {reason}"
+    assert error_of(str(file), keys={}, settings=("seats=2",)) == f"--set: {reason}"
+    assert error_of("ann.toml", keys={}) == "ann.toml: no such file"
+
+
+@pytest.mark.parametrize(
+    ("keys", "settings", "message"),
+    [
+        ({}, (), "tournament run: ruleset: missing"),
+        ({"matches": None}, (), "tournament run: matches: missing; give matches or a budget"),
+        ({"seats": 3}, (), "tournament run: seats: duel has 2 players, not 3"),
+        (DUEL, ("mathes=2",), "tournament run: mathes: unknown key"),
+        (DUEL, ("matches=2",), "--set: matches: given twice"),
+        (DUEL, ("clocks.bank=1", "clocks={bank=2}"), "--set: clocks.bank: given twice"),
+        (DUEL, ("clocks.bank=1", "clocks=2"), "--set: clocks: given twice"),
+        (DUEL, ("until",), "--set: 'until': write KEY=VALUE, such as clocks.decision=2"),
+        (DUEL, ("clocks.=2",), "--set: line 1: Invalid initial character for a key part"),
+    ],
+)
+@pytest.mark.usefixtures("here")
+def test_wrong_options_have_the_messages_of_a_file(keys, settings, message):
+    keys = DUEL | keys if keys else {}
+    assert error_of("./ann", "./bob", keys=keys, settings=settings) == message
+
+
+@pytest.mark.usefixtures("here")
+def test_unknown_folder_is_named_with_its_place():
+    assert error_of("./ann", "./eve") == "tournament run: bots[1]: './eve': no such folder"
+
+
+def test_file_that_exists_and_folder_that_does_not_are_refused(here):
+    check_new(here / "new.toml")
+    (here / "cup.toml").touch()
+    for file, reason in (
+        (here / "cup.toml", f"{here / 'cup.toml'}: exists already; choose a new file"),
+        (here / "none" / "cup.toml", f"{here / 'none'}: no such folder"),
+    ):
+        with pytest.raises(UserError) as caught:
+            check_new(file)
+        assert str(caught.value) == f"--save: {reason}"
+
+
+@pytest.mark.extended("plays a tournament")
+def test_tournament_without_a_file_is_played_saved_and_verified(tmp_path):
+    with place(tmp_path) as made:
+        bots = (SAMPLE_BOTS / "greedy", SAMPLE_BOTS / "random")
+        words = ("--ruleset", "duel", "--seats", "2", "--matches", "1", "--save", "cup.toml")
+        done = made.referee("tournament", "run", *bots, *words)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert made.referee("verify", "duel").returncode == 0
+        plan = json.loads(made.referee("tournament", "plan", "cup.toml", "--json").stdout)
+        assert plan[-1]["games"] == 2
+        assert made.referee("tournament", "run", "cup.toml", "--save", "x").returncode == 2
