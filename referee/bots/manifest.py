@@ -125,6 +125,10 @@ class Manifest(FileModel):
         """The bot's id, with the version of the manifest. A league may give the bot another version."""
         return BotId(self.name, self.version)
 
+    def to_toml(self) -> str:
+        """Return the text of a file with this content. Keys that the author has left out stay out."""
+        return toml_file.write(self.model_dump(mode="json", exclude_unset=True, exclude_none=True))
+
     def spec(self, folder: Path) -> BotSpec:
         """Return how to start the bot in `folder`. If the bot needs a build, the caller must have built it there."""
         return BotSpec(
@@ -137,15 +141,31 @@ class Manifest(FileModel):
         )
 
 
-def load_manifest(folder: Path) -> Manifest:
-    """Read a bot's manifest from its folder.
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What a tournament file changes in the manifest of a bot, to compare settings of the bot."""
+
+    name: str
+    """The name that the bot gets instead of its own."""
+    args: tuple[str, ...] = ()
+    """Arguments for the bot's program, after those in the manifest."""
+
+    def apply(self, manifest: Manifest) -> Manifest:
+        """Return the changed manifest."""
+        run = manifest.run.model_copy(update={"command": (*manifest.run.command, *self.args)})
+        return manifest.model_copy(update={"name": self.name, "run": run})
+
+
+def load_manifest(folder: Path, variant: Variant | None = None) -> Manifest:
+    """Read a bot's manifest from its folder, and change it if there is a `variant`.
 
     Raises `UserError` if there is no such folder (`FOLDER: no such folder`), or if the manifest is missing or wrong
     (`FOLDER/bot.toml: KEY: reason`).
     """
     if not toml_file.is_folder(folder):
         raise UserError(f"{folder}: no such folder")
-    return toml_file.load(folder / FILE_NAME, Manifest)
+    manifest = toml_file.load(folder / FILE_NAME, Manifest)
+    return manifest if variant is None else variant.apply(manifest)
 
 
 def load_bot(folder: Path) -> BotSpec:

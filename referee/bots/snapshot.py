@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -64,7 +64,9 @@ class _Entry:
     """The number of bytes, as in `st_size`."""
 
 
-def take(folder: Path, into: Path, *, built: bool) -> Snapshot:
+def take(
+    folder: Path, into: Path, *, built: bool, replaced: Mapping[str, bytes] | None = None
+) -> Snapshot:
     """Copy a bot's folder into a new folder, and return the copy as a `Snapshot`.
 
     Args:
@@ -72,6 +74,7 @@ def take(folder: Path, into: Path, *, built: bool) -> Snapshot:
         into: the new folder; its parent must exist.
         built: True if the bot will be built in the copy. Then everything that the folder's `.gitignore` files
             name is left out, because the build makes these files again.
+        replaced: for some files in the folder, by their paths, the content that the copy gets instead of theirs.
 
     If `into` lies in the bot's folder, `into` is left out. If it lies in a subfolder of the bot's folder, the whole
     subfolder is left out, because it may contain the league. The copy keeps the executable flags, but no other
@@ -81,7 +84,7 @@ def take(folder: Path, into: Path, *, built: bool) -> Snapshot:
     unreadable file, or if the content exceeds `MAX_BYTES`, `MAX_FILES` or `MAX_DEPTH`.
     """
     try:
-        return _copy(folder, into, built=built)
+        return _copy(folder, into, replaced or {}, built=built)
     except OSError as error:
         remove_folder(into)
         raise UserError(f"{error.filename or folder}: {error.strerror}") from error
@@ -114,7 +117,7 @@ def check_built(folder: Path) -> None:
         raise UserError(f"{error.filename or folder}: {error.strerror}") from error
 
 
-def _copy(folder: Path, into: Path, *, built: bool) -> Snapshot:
+def _copy(folder: Path, into: Path, replaced: Mapping[str, bytes], *, built: bool) -> Snapshot:
     into.mkdir()
     digest = hashlib.sha256()
     files = size = 0
@@ -123,7 +126,11 @@ def _copy(folder: Path, into: Path, *, built: bool) -> Snapshot:
     hint = _BUILT_HINT if built else _HINT
     for entry in _entries(folder, PurePosixPath(), () if built else None, left_out):
         source, target = folder / entry.path, into / entry.path
-        if stat.S_ISREG(entry.mode):
+        if (new := replaced.get(str(entry.path))) is not None:
+            files, size = files + 1, size + len(new)
+            target.write_bytes(new)
+            kind, content = "file", hashlib.sha256(new).digest()
+        elif stat.S_ISREG(entry.mode):
             files, size = files + 1, size + entry.size
             _check_size(folder, files, size, hint)
             kind, content = _copy_file(source, target, executable=bool(entry.mode & stat.S_IXUSR))

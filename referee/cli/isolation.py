@@ -16,7 +16,7 @@ import typer
 import uvloop
 from rich.console import Console
 
-from referee.bots.manifest import Manifest
+from referee.bots.manifest import Manifest, Variant
 from referee.cli.options import JsonOption, console, notes, write
 from referee.errors import NotFoundError, UserError
 from referee.reports.checks import ProtectionRow, RefusalRow, protection_rows, refusal_rows
@@ -81,7 +81,9 @@ NetworkOption = Annotated[
 
 
 def select_isolation_for(
-    wanted: Rung | None, required: str | None, list_bots: Callable[[], Iterable[Path | StoredBot]]
+    wanted: Rung | None,
+    required: str | None,
+    list_bots: Callable[[], Iterable[Path | StoredBot | Variant]],
 ) -> Isolation:
     """Select the isolation of the bots that a command builds or starts.
 
@@ -90,7 +92,7 @@ def select_isolation_for(
     Args:
         wanted: the rung from the option or the tournament file; None for the strongest rung of this machine.
         required: the weakest rung that the user accepts; None for any.
-        list_bots: returns the bots, each as a folder or as a version of the league. It may leave out bots that do not
+        list_bots: returns the bots, each as a folder, a version of the league, or a variant of a folder. It may leave out bots that do not
             exist. It is called only if `wanted` is None and this machine gives no isolation.
 
     Raises UserError if the name of a rung is unknown, if this machine does not give the rung `wanted`, or if the
@@ -149,9 +151,9 @@ def choose_rung(ctx: typer.Context, option: str | None, key: Rung | None) -> Run
 
 
 def find_bots(
-    folders: Iterable[Path], names: Iterable[str], league: Path, db: str | None
-) -> Iterator[Path | StoredBot]:
-    """Yield the `folders`, and then those of the `names` that are bots of a league. The league need not exist."""
+    folders: Iterable[Path | Variant], names: Iterable[str], league: Path, db: str | None
+) -> Iterator[Path | StoredBot | Variant]:
+    """Yield the `folders`, where a variant may stand for a folder, and then those of the `names` that are bots of a league. The league need not exist."""
     yield from folders
     if League.exists_at(league, db):
         with League.open(league, create=False, db=db) as store:

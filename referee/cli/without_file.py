@@ -19,7 +19,7 @@ from referee import toml_file
 from referee.errors import UserError
 from referee.rules.ruleset import RULESETS
 from referee.schedule.budget import Pace
-from referee.tournament.config import TournamentConfig
+from referee.tournament.config import BotEntry, TournamentConfig
 from referee.tournament.config_file import TournamentFile
 from referee.tournament.config_reader import load_tournament, make_config
 
@@ -141,14 +141,18 @@ def save_file(file: Path, content: Mapping[str, Any], config: TournamentConfig) 
 
     Raises OSError if the file cannot be written.
     """
-    bots = [
-        entry.text if entry.folder is None else _relative(entry.folder, file.parent)
-        for entry in config.bots
-    ]
+    bots = [_describe(entry, file.parent) for entry in config.bots]
     lists = {"challengers": bots[: config.challengers], "bots": bots[config.challengers :]}
     moved = {key: lists.get(key, value) for key, value in content.items()}
     with file.open("x", encoding="utf-8") as opened:
         opened.write(toml_file.write(moved))
+
+
+def _describe(entry: BotEntry, start: Path) -> str | dict[str, Any]:
+    """Return an entry of `bots` for a file in the folder `start`."""
+    path = entry.text if entry.folder is None else _relative(entry.folder, start)
+    variant = entry.variant
+    return path if variant is None else {"path": path, "name": variant.name, "args": variant.args}
 
 
 def _relative(folder: Path, start: Path) -> str:

@@ -22,7 +22,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from referee.bots import snapshot as snapshots
-from referee.bots.manifest import FILE_NAME, BotSpec, Manifest, load_manifest
+from referee.bots.manifest import FILE_NAME, BotSpec, Manifest, Variant, load_manifest
 from referee.errors import UserError
 from referee.records import BotId
 from referee.roster import PERSON, find_bot, versions_of
@@ -52,8 +52,13 @@ _DESCRIPTION = "Plays by the policy of greedy, until it is taught better"
 _README = "README.md"
 
 
-def is_sample_bot(bot: Path | StoredBot) -> bool:
-    """Return whether a bot has the name and the content of a sample bot. The bot is a folder or a version of a league."""
+def is_sample_bot(bot: Path | StoredBot | Variant) -> bool:
+    """Return whether a bot has the name and the content of a sample bot. A variant never has.
+
+    The bot is a folder, a version of a league, or a variant of a folder.
+    """
+    if isinstance(bot, Variant):
+        return False
     lines = [line.split() for line in _SAMPLE_HASHES.read_text().splitlines()]
     hashes = {name: content_hash for content_hash, name in lines}
     if isinstance(bot, StoredBot):
@@ -66,13 +71,13 @@ def is_sample_bot(bot: Path | StoredBot) -> bool:
 
 
 def check_unisolated(
-    isolation: Isolation, list_bots: Callable[[], Iterable[Path | StoredBot]]
+    isolation: Isolation, list_bots: Callable[[], Iterable[Path | StoredBot | Variant]]
 ) -> None:
     """Raise UserError if this machine gives no isolation and one of the bots is not a sample bot.
 
     Args:
         isolation: the isolation of the bots. If the user has chosen the rung `none`, all bots may play.
-        list_bots: returns the bots, each as a folder or as a version of a league. It is called only if this machine gives
+        list_bots: returns the bots, each as a folder, a version of a league, or a variant of a folder. It is called only if this machine gives
             no isolation.
     """
     if not isolation.is_fallback:
@@ -80,8 +85,9 @@ def check_unisolated(
     for bot in list_bots():
         if not is_sample_bot(bot):
             strongest = isolation.refusals[0]
+            name = bot if isinstance(bot, Path) else bot.name
             raise UserError(
-                f"{bot.bot if isinstance(bot, StoredBot) else bot}: this machine cannot isolate bots"
+                f"{bot.bot if isinstance(bot, StoredBot) else name}: this machine cannot isolate bots"
                 f" ({strongest.reason}), and only the sample bots play without isolation; to isolate bots:"
                 f" {strongest.advice}; if you trust the bots: --isolation none"
             )
@@ -169,7 +175,14 @@ class Roster:
         self._league = league
         self._workshop = workshop
 
-    async def submit(self, folder: Path, *, now_us: int, any_author: bool = False) -> Submission:
+    async def submit(
+        self,
+        folder: Path,
+        variant: Variant | None = None,
+        *,
+        now_us: int,
+        any_author: bool = False,
+    ) -> Submission:
         """Add the current content of a bot's folder to the league.
 
         If a version of the bot has the same content, return that version. If no version has the same content, add
@@ -178,6 +191,7 @@ class Roster:
 
         Args:
             folder: the bot's folder.
+            variant: changes of the bot's manifest; None for the bot as it is.
             now_us: the time in microseconds since 1970-01-01 UTC.
             any_author: True if the folder's bot may have the name of another author's bot.
 
@@ -185,12 +199,13 @@ class Roster:
         errors of `Workshop.copy`.
         """
         if not any_author:
-            self.check_author(folder)
-        return self.add_copy(await self._workshop.copy(folder), folder, now_us=now_us)
+            self.check_author(folder, variant)
+        copy = await self._workshop.copy(folder, variant=variant)
+        return self.add_copy(copy, folder, now_us=now_us)
 
-    def check_author(self, folder: Path) -> None:
+    def check_author(self, folder: Path, variant: Variant | None = None) -> None:
         """Raise `UserError` if the bot in `folder` has the name of another author's bot, or of a person, in the league."""
-        manifest = load_manifest(folder)
+        manifest = load_manifest(folder, variant)
         versions = versions_of(self._league, manifest.name)
         _check_no_person(manifest, versions, folder)
         if versions and versions[-1].author != manifest.author:

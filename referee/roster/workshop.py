@@ -24,7 +24,7 @@ from pathlib import Path
 
 from referee.bots import snapshot as snapshots
 from referee.bots.build import Built, build
-from referee.bots.manifest import FILE_NAME, BotSpec, Manifest, load_manifest
+from referee.bots.manifest import FILE_NAME, BotSpec, Manifest, Variant, load_manifest
 from referee.errors import UserError
 from referee.sandbox.folders import remove_folder
 from referee.sandbox.launcher import Launcher
@@ -105,21 +105,29 @@ class Workshop:
         assert self._launcher is not None  # noqa: S101
         return self._launcher
 
-    async def copy(self, source: Path, content_hash: str | None = None) -> Copy:
+    async def copy(
+        self, source: Path, content_hash: str | None = None, variant: Variant | None = None
+    ) -> Copy:
         """Copy a bot's folder and build the bot in the copy. If the league has a copy of the content, return it.
+
+        With a `variant`, the copy has the changed manifest. The content hash includes it, as it includes all files of the copy.
 
         Raises `UserError` if the manifest is wrong, if the folder cannot be copied, or if `content_hash` is given and the
         content has another hash; `BuildError` if the build fails; and `VoidGame` as `build` does. After an error no new
         copy remains.
         """
-        manifest = load_manifest(source)
+        manifest = load_manifest(source, variant)
+        replaced = {} if variant is None else {FILE_NAME: manifest.to_toml().encode()}
         folder = self._folder / manifest.name
         try:
             folder.mkdir(parents=True, exist_ok=True)
             async with _lock_when_free(folder):
                 with tempfile.TemporaryDirectory(prefix=_NEW, dir=folder) as new:
                     taken = snapshots.take(
-                        source, Path(new) / _BOT, built=manifest.build is not None
+                        source,
+                        Path(new) / _BOT,
+                        built=manifest.build is not None,
+                        replaced=replaced,
                     )
                     if content_hash not in {None, taken.content_hash}:
                         raise UserError(

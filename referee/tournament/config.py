@@ -13,10 +13,12 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import rfc8785
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from referee.bots.manifest import Variant
 from referee.clocks import Clocks
 from referee.errors import UserError
 from referee.ratings.stopping import StopCondition, look_rounds
@@ -51,6 +53,8 @@ class BotEntry:
     """The text in the tournament file; in a stored configuration `name@version`."""
     folder: Path | None
     """Absolute path of the bot's folder; None if `text` is the name of a bot in the league."""
+    variant: Variant | None = None
+    """Changes of the bot's manifest, only with a folder. It is not stored, because the version in the league has the changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,9 +148,11 @@ def assign_cores(config: TournamentConfig) -> list[frozenset[int]]:
 def canonical_json(config: TournamentConfig) -> str:
     """Return a configuration as canonical JSON (RFC 8785).
 
-    The seed is left out, because it is secret until the games are played.
+    The seed is left out, because it is secret until the games are played. Variants are left out, because a stored
+    configuration names versions of the league.
     """
-    values = _ADAPTER.dump_python(config, mode="json", exclude={"seed"})
+    left_out: dict[str, Any] = {"seed": True, "bots": {"__all__": {"variant"}}}
+    values = _ADAPTER.dump_python(config, mode="json", exclude=left_out)
     return rfc8785.dumps({"format": FORMAT, **values}).decode()
 
 

@@ -31,6 +31,8 @@ MAX_GAMES = 1_000_000
 """The largest number of games in a tournament. A schedule of this size still fits into memory."""
 MAX_BOTS = 1_000
 """The largest number of entries in `bots` or `challengers`."""
+MAX_ARGS = 100
+"""The largest number of arguments in `args`."""
 MAX_STAGES = 50
 """The largest number of tables `[[stage]]`."""
 MAX_GAMES_IN_FLIGHT = 100
@@ -82,6 +84,21 @@ def _make_budget_table(value: object) -> object:
     return {"games": value}
 
 
+def _make_bot_table(value: object) -> object:
+    """Return the table `{path = TEXT}` for a bot that is a plain text; return a table unchanged."""
+    if isinstance(value, Mapping):
+        return value
+    if not isinstance(value, str):
+        raise ValueError("must be a string, or a table with path, name and args")  # noqa: TRY004 - for pydantic
+    return {"path": value}
+
+
+def _check_argument(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("a NUL character cannot be passed to a program")
+    return text
+
+
 def _check_bank(text: str) -> str:
     bank_us, increment_us = parse_bank(text)
     if not 0 < bank_us <= MAX_SECONDS * SECOND_US or increment_us > MAX_SECONDS * SECOND_US:
@@ -92,6 +109,7 @@ def _check_bank(text: str) -> str:
 Seconds = Annotated[float, Field(ge=0.001, le=MAX_SECONDS, allow_inf_nan=False)]
 Small = Annotated[int, Field(ge=1, le=1024)]
 Games = Annotated[int, Field(ge=1, le=MAX_GAMES)]
+Argument = Annotated[str, Field(max_length=1000), AfterValidator(_check_argument)]
 Sizes = tuple[Annotated[int, Field(strict=True)], ...]
 
 
@@ -172,17 +190,36 @@ class UntilTable(FileModel):
     margin: Annotated[float, Field(ge=0, le=MAX_MARGIN, allow_inf_nan=False)] = MARGIN
 
 
+class BotTable(FileModel):
+    """An entry of `bots` or `challengers`. A plain text is a table that has only the path."""
+
+    path: str
+    name: Name | None = None
+    """The name of the bot in this tournament, instead of its own."""
+    args: Annotated[tuple[Argument, ...], Field(strict=False, max_length=MAX_ARGS)] = ()
+    """Arguments for the bot's program, after those in its manifest."""
+
+
+Bots = Annotated[
+    tuple[
+        Annotated[
+            BotTable, BeforeValidator(_make_bot_table, json_schema_input_type=str | BotTable)
+        ],
+        ...,
+    ],
+    Field(strict=False, max_length=MAX_BOTS),
+]
+
+
 class TournamentFile(StageTable):
     """A whole tournament file."""
 
     name: Name
-    bots: Annotated[tuple[str, ...], Field(strict=False, max_length=MAX_BOTS)]
+    bots: Bots
     """The bots: names of bots in the league, or folders. A folder is written with a slash, relative to the folder of the
-    tournament file. In a gauntlet the bots of this key are the field."""
+    tournament file. A table gives a folder another name and arguments. In a gauntlet the bots of this key are the field."""
     format: Annotated[Format, Field(strict=False)] = Format.ROUND_ROBIN
-    challengers: (
-        Annotated[tuple[str, ...], Field(strict=False, min_length=1, max_length=MAX_BOTS)] | None
-    ) = None
+    challengers: Annotated[Bots, Field(min_length=1)] | None = None
     """The challengers of a gauntlet, written like `bots`."""
     stage: (
         Annotated[tuple[StageTable, ...], Field(strict=False, min_length=1, max_length=MAX_STAGES)]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from referee import toml_file
+from referee.bots.manifest import Variant
 from referee.clocks import SECOND_US, Clocks, parse_bank
 from referee.errors import UserError
 from referee.ratings.stopping import StopCondition
@@ -22,6 +23,7 @@ from referee.schedule.extension import select_algorithm
 from referee.tournament.config import BotEntry, FaultPolicy, TournamentConfig, worker_count
 from referee.tournament.config_file import (
     MAX_GAMES,
+    BotTable,
     ClocksTable,
     Format,
     StageTable,
@@ -124,23 +126,33 @@ class _ConfigReader:
             )
         return self._read_bots("challengers", texts)
 
-    def _read_bots(self, key: str, texts: Sequence[str]) -> tuple[BotEntry, ...]:
-        return tuple(self._read_bot(f"{key}[{number}]", text) for number, text in enumerate(texts))
+    def _read_bots(self, key: str, tables: Sequence[BotTable]) -> tuple[BotEntry, ...]:
+        return tuple(
+            self._read_bot(f"{key}[{number}]", table) for number, table in enumerate(tables)
+        )
 
-    def _read_bot(self, key: str, text: str) -> BotEntry:
+    def _read_bot(self, key: str, table: BotTable) -> BotEntry:
+        text, variant = table.path, None
+        if table.name is not None:
+            variant = Variant(table.name, table.args)
+        elif table.args:
+            raise self._error(f"{key}.name", "missing; a bot with args needs a name of its own")
         if "/" not in text and not text.startswith("."):
+            if variant is not None:
+                reason = f"{text!r} is a bot of the league; only a folder can have another name"
+                raise self._error(f"{key}.path", f"{reason}, and it has a slash, such as ./{text}")
             return BotEntry(text, None)
         folder = self._path.parent / text
         if not toml_file.is_folder(folder):
             raise self._error(key, f"{text!r}: no such folder")
-        return BotEntry(text, folder.resolve())
+        return BotEntry(text, folder.resolve(), variant)
 
     def _check_no_challenger_in_field(
         self, challengers: Sequence[BotEntry], field: Sequence[BotEntry]
     ) -> None:
-        numbers = {bot.folder or bot.text: number for number, bot in enumerate(field)}
+        numbers = {(bot.folder or bot.text, bot.variant): each for each, bot in enumerate(field)}
         for number, bot in enumerate(challengers):
-            field_number = numbers.get(bot.folder or bot.text)
+            field_number = numbers.get((bot.folder or bot.text, bot.variant))
             if field_number is not None:
                 raise self._error(
                     f"challengers[{number}]", f"is also in the field, as bots[{field_number}]"

@@ -43,6 +43,8 @@ from referee.tournament.terms import (
     digest_schedule,
 )
 
+_COPY_HINT = '; a copy needs a name of its own: { path = "./FOLDER", name = "NAME" }'
+
 
 @dataclass(frozen=True, slots=True)
 class TournamentState:
@@ -97,10 +99,11 @@ def check_bots(config: TournamentConfig, roster: Roster | None) -> None:
         first = config.bots.index(entry)
         if first < number:
             raise UserError(
-                f"{config.file}: {config.entry_key(number)}: the same bot as {config.entry_key(first)}"
+                f"{config.file}: {config.entry_key(number)}: the same bot as {config.entry_key(first)}{_COPY_HINT}"
             )
         if entry.folder is not None:
-            manifest, place = load_manifest(entry.folder), entry.folder / FILE_NAME
+            manifest = load_manifest(entry.folder, entry.variant)
+            place = entry.folder / FILE_NAME
         elif roster is not None:
             bot = _find_bot(config, number, entry, roster).bot
             manifest, place = roster.manifest(bot), Path(str(bot))
@@ -130,13 +133,13 @@ async def enter_bots(
     specs: list[BotSpec] = []
     for number, entry in enumerate(config.bots):
         if entry.folder is not None:
-            spec = (await roster.submit(entry.folder, now_us=now_us)).spec
+            spec = (await roster.submit(entry.folder, entry.variant, now_us=now_us)).spec
         else:
             spec = _find_bot(config, number, entry, roster)
         if spec.bot in numbers:
             raise UserError(
                 f"{config.file}: {config.entry_key(number)}: the same bot as"
-                f" {config.entry_key(numbers[spec.bot])}, {spec.bot}"
+                f" {config.entry_key(numbers[spec.bot])}, {spec.bot}{_COPY_HINT}"
             )
         numbers[spec.bot] = number
         specs.append(spec)

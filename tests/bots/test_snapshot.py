@@ -75,6 +75,15 @@ def test_hash_separates_content_from_the_next_name(tmp_path):
     assert len(hashes) == 3
 
 
+def test_replaced_file_has_the_hash_of_a_folder_with_the_new_content(bot, tmp_path):
+    name = next(path.name for path in sorted(bot.iterdir()) if path.is_file())
+    taken = snapshot.take(bot, tmp_path / "one", built=False, replaced={name: b"new"})
+    (bot / name).write_bytes(b"new")
+    (bot / name).chmod(0o644)
+    assert (taken.path / name).read_bytes() == b"new"
+    assert taken.content_hash == snapshot.take(bot, tmp_path / "two", built=False).content_hash
+
+
 def test_ignored_files_are_left_out_if_the_bot_is_built(bot, tmp_path):
     (bot / ".gitignore").write_text("/target/\n*.o\n!keep.o\n")
     (bot / "target").mkdir()

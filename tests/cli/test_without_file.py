@@ -36,17 +36,18 @@ def test_options_make_the_same_configuration_as_the_file_that_is_saved(here):
         "clocks.bank=30+0.1",
         "deals = fresh",
         'format="gauntlet"',
-        'challengers=["./cy", "zoe"]',
+        'challengers=["./cy", "zoe", {path="./cy", name="deep", args=["-d", "6"]}]',
         "until={margin=2.5}",
         "show_names=true",
     )
     config, content = read_words(("./ann", "./bob"), DUEL | {"name": "cup"}, settings, PACE)
-    assert (config.file, config.name, len(config.bots)) == (RUN, "cup", 4)
+    assert (config.file, config.name, len(config.bots)) == (RUN, "cup", 5)
     (here / "cups").mkdir()
     saved = Path("cups/cup.toml")
     save_file(saved, content, config)
     loaded = load_tournament(saved)
-    assert [bot.folder for bot in loaded.bots] == [bot.folder for bot in config.bots]
+    for bot, saved_bot in zip(config.bots, loaded.bots, strict=True):
+        assert (saved_bot.folder, saved_bot.variant) == (bot.folder, bot.variant)
     assert replace(loaded, file=RUN, bots=config.bots) == config
     assert 'bots = ["../ann", "../bob"]' in saved.read_text()
 

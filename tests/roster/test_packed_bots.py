@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from referee.bots.manifest import Variant
 from referee.errors import UserError
 from referee.roster.workshop import Workshop
 from referee.sandbox.process_group import ProcessGroupLauncher
@@ -51,6 +52,15 @@ async def test_unpacked_bot_has_the_files_before_the_build_and_is_built(source, 
     assert unpacked.build_s is not None
     assert (unpacked.spec.folder / "made").read_text() == "built\n"
     assert there.pack("packed", copy.content_hash) != b""
+
+
+async def test_variant_is_the_same_bot_on_another_machine(source, tmp_path):
+    here, there = workshop(tmp_path / "here"), workshop(tmp_path / "there")
+    copy = await here.copy(source, variant=Variant("deep", ("--depth", 'six "6"')))
+    unpacked = await there.unpack(here.pack("deep", copy.content_hash), copy.content_hash, tmp_path)
+    assert unpacked.content_hash == copy.content_hash != (await here.copy(source)).content_hash
+    assert unpacked.spec.command == copy.spec.command == ("./made", "--depth", 'six "6"')
+    assert there.manifest("deep", copy.content_hash) == copy.manifest
 
 
 async def test_archive_with_other_content_is_refused_before_it_is_built(source, tmp_path):

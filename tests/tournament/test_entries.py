@@ -1,16 +1,24 @@
 """The bots of a tournament are found by folder, name or version, and checked before anything is created."""
 
+import json
+import zipfile
 from pathlib import Path
 
 import pytest
+from real_runs import SAMPLE_BOTS, place
 
+from referee.bots.manifest import Variant
 from referee.errors import NotFoundError, UserError
-from referee.roster.roster import Roster
+from referee.records import BotId
+from referee.roster.roster import Roster, is_sample_bot
 from referee.roster.workshop import Workshop
 from referee.sandbox.process_group import ProcessGroupLauncher
 from referee.store.league import League
+from referee.tournament.config import canonical_json
 from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import check_bots, enter_bots
+
+COPY_HINT = '; a copy needs a name of its own: { path = "./FOLDER", name = "NAME" }'
 
 
 @pytest.fixture
@@ -29,7 +37,7 @@ def bot(folder, name, *, version="1", more=""):
 
 
 def cup(tmp_path, *bots, ruleset="basic", more=""):
-    listed = ", ".join(f'"{text}"' for text in bots)
+    listed = ", ".join(text if text.startswith("{") else f'"{text}"' for text in bots)
     path = tmp_path / "cup.toml"
     path.write_text(
         f'name = "cup"\nbots = [{listed}]\nruleset = "{ruleset}"\nseats = 2\nmatches = 1\n{more}'
@@ -65,7 +73,7 @@ async def test_a_bot_that_is_listed_twice_is_refused_before_anything_is_created(
     config = cup(tmp_path, *texts)
     with pytest.raises(UserError) as caught:
         check_bots(config, roster)
-    assert str(caught.value) == f"{config.file}: bots[2]: the same bot as bots[0]"
+    assert str(caught.value) == f"{config.file}: bots[2]: the same bot as bots[0]{COPY_HINT}"
 
 
 async def test_a_bot_that_is_listed_by_name_and_by_folder_is_refused(roster, tmp_path):
@@ -73,7 +81,7 @@ async def test_a_bot_that_is_listed_by_name_and_by_folder_is_refused(roster, tmp
     config = cup(tmp_path, "ann", "./ann")
     with pytest.raises(UserError) as caught:
         await enter(roster, config)
-    assert str(caught.value) == f"{config.file}: bots[1]: the same bot as bots[0], ann@1"
+    assert str(caught.value) == f"{config.file}: bots[1]: the same bot as bots[0], ann@1{COPY_HINT}"
 
 
 async def test_an_unknown_name_or_version_is_refused(roster, tmp_path):
@@ -133,3 +141,70 @@ async def test_a_bot_that_asks_for_more_than_the_tournament_allows_is_refused(
     assert str(caught.value) == (
         f"{place}: limits.cpus: 1.5 is too much, {config.file} allows 1.25"
     )
+
+
+DEEP = '{ path = "./ann", name = "deep", args = ["--depth", "6"] }'
+
+
+async def test_entry_with_a_name_and_arguments_is_a_bot_of_its_own(roster, tmp_path):
+    folder = bot(tmp_path / "ann", "ann", more='description = "tries"\n')
+    deeper = DEEP.replace("6", "7")
+    config = cup(tmp_path, "./ann", DEEP, deeper)
+    assert await enter(roster, config) == ["ann@1", "deep@1", "deep@1+2"]
+    deep = BotId("deep", "1")
+    assert roster.spec(deep).command == ("./bot", "--depth", "6")
+    assert roster.manifest(deep).description == "tries"
+    hashes = {roster.content_hash(BotId.parse(f"{name}@1")) for name in ("ann", "deep")}
+    assert len(hashes) == 2
+    assert await enter(roster, config) == ["ann@1", "deep@1", "deep@1+2"], "the same contents"
+    assert "--depth" not in (folder / "bot.toml").read_text()
+
+
+async def test_copies_of_a_folder_under_other_names_may_meet(roster, tmp_path):
+    bot(tmp_path / "ann", "ann")
+    twin = '{ path = "./ann", name = "twin" }'
+    assert await enter(roster, cup(tmp_path, "./ann", twin)) == ["ann@1", "twin@1"]
+    with pytest.raises(UserError, match=r"bots\[2\]: the same bot as bots\[1\]; a copy needs"):
+        check_bots(cup(tmp_path, "./ann", twin, twin), roster)
+
+
+async def test_entry_cannot_take_the_name_of_another_authors_bot(roster, tmp_path):
+    bot(tmp_path / "ann", "ann")
+    theirs = bot(tmp_path / "deep", "deep")
+    (theirs / "bot.toml").write_text(
+        (theirs / "bot.toml").read_text().replace('author = "x"', 'author = "y"')
+    )
+    await roster.submit(theirs, now_us=0)
+    with pytest.raises(
+        UserError, match="'deep' is a bot of y in this league, and this one is by x"
+    ):
+        await enter(roster, cup(tmp_path, "./ann", DEEP))
+
+
+def test_stored_configuration_has_no_variant(tmp_path):
+    bot(tmp_path / "ann", "ann")
+    stored = json.loads(canonical_json(cup(tmp_path, "./ann", DEEP)))["bots"][1]
+    assert stored.keys() == {"folder", "text"}
+
+
+def test_variant_is_no_sample_bot():
+    assert is_sample_bot(SAMPLE_BOTS / "greedy")
+    assert not is_sample_bot(Variant("greedy", ("--depth", "6")))
+
+
+@pytest.mark.extended("plays a tournament")
+def test_games_of_a_variant_are_verified_rated_and_exported(tmp_path):
+    greedy = SAMPLE_BOTS / "greedy"
+    bots = f'"{greedy}", {{ path = "{greedy}", name = "deep", args = ["--depth", "6"] }}'
+    (tmp_path / "cup.toml").write_text(
+        f'name = "cup"\nbots = [{bots}]\nruleset = "duel"\nseats = 2\nmatches = 1\n'
+    )
+    with place(tmp_path) as here:
+        assert here.referee("tournament", "run", "cup.toml").returncode == 0
+        rated = json.loads(here.referee("ratings", "--json").stdout)
+        assert {row["bot"] for row in rated} == {"greedy@1.0", "deep@1.0"}
+        assert here.referee("tournament", "export", "cup").returncode == 0
+        for stored in ("cup", "cup.zip"):
+            assert here.referee("verify", stored).returncode == 0
+        bots = json.loads(zipfile.ZipFile(tmp_path / "cup.zip").read("bots.json"))
+        assert [bot["manifest"]["run"]["command"][-2:] for bot in bots][1] == ["--depth", "6"]

@@ -56,7 +56,29 @@ BAD = {
     ),
     "no bots": (GOOD.replace(BOTS, ""), "bots: missing"),
     "bots in one string": (GOOD.replace(BOTS, 'bots = "./ann"\n'), "bots: must be a list"),
-    "a bot that is a number": (GOOD.replace('"./bob"', "7"), "bots[1]: must be a string"),
+    "a bot that is a number": (
+        GOOD.replace('"./bob"', "7"),
+        "bots[1]: must be a string, or a table with path, name and args",
+    ),
+    "arguments without a name": (
+        GOOD.replace('"./bob"', '{ path = "./bob", args = ["-x"] }'),
+        "bots[1].name: missing; a bot with args needs a name of its own",
+    ),
+    "a name for a bot of the league": (
+        GOOD.replace('"./bob"', '{ path = "bob", name = "bo" }'),
+        (
+            "bots[1].path: 'bob' is a bot of the league; only a folder can have another name,"
+            " and it has a slash, such as ./bob"
+        ),
+    ),
+    "a bot without a path": (
+        GOOD.replace('"./bob"', '{ name = "bo" }'),
+        "bots[1].path: missing",
+    ),
+    "an argument with a NUL character": (
+        GOOD.replace('"./bob"', '{ path = "./bob", name = "bo", args = ["a\\u0000"] }'),
+        "bots[1].args[0]: a NUL character cannot be passed to a program",
+    ),
     "missing path": (
         GOOD.replace("./bob", "../nobody\\n"),
         "bots[1]: '../nobody\\n': no such folder",
