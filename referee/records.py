@@ -38,6 +38,15 @@ class BotId:
         return cls(name, version)
 
 
+def name_seats(seating: Sequence[BotId]) -> tuple[str, ...]:
+    """Return the name of the bot of each seat. The second copy of a bot at the table is `greedy#2`, the third `greedy#3`."""
+    copies = [seating[: seat + 1].count(bot) for seat, bot in enumerate(seating)]
+    return tuple(
+        bot.name if copy == 1 else f"{bot.name}#{copy}"
+        for bot, copy in zip(seating, copies, strict=True)
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledGame:
     """A game in the schedule of a tournament. Rounds and matches count from 1, all other integer fields from 0."""
@@ -140,7 +149,7 @@ class GameRecord:
     game_id: str
     ruleset: Ruleset
     seating: tuple[BotId, ...]
-    """The bot of each seat, seat 0 first."""
+    """The bot of each seat, seat 0 first. Copies of a bot have the same id."""
     deck: tuple[int, ...]
     """The cards in drawing order; ruling R14 in `referee/rules/README.md` says how they are dealt."""
     moves: tuple[Move, ...]
@@ -169,6 +178,11 @@ class GameRecord:
     """Microseconds from the start to the end of the game, without the time in which the game waited for other games."""
     machine: Machine | None = None
     """The machine that played the game; None outside of tournaments."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of each seat, as in `name_seats`."""
+        return name_seats(self.seating)
 
     @property
     def actions(self) -> tuple[Action, ...]:

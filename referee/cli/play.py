@@ -35,7 +35,7 @@ from referee.cli.options import (
 )
 from referee.errors import NotFoundError, UserError
 from referee.match.play import Watcher
-from referee.records import GameRecord, Move
+from referee.records import GameRecord, Move, name_seats
 from referee.reports.formats import json_text
 from referee.reports.game_rows import record_json
 from referee.reports.playthrough import Narrator
@@ -50,6 +50,8 @@ from referee.store.league import League
 from referee.tournament.game_player import make_free_task, play_free_game
 
 app = typer.Typer()
+
+_NOT_RATED = "It is not rated: only the games of tournaments are."
 
 
 @app.command()
@@ -82,6 +84,8 @@ def play(
 ) -> None:
     """Play one game between bots; the first bot starts.
 
+    A bot may be given several times, to play against itself; its second copy is called NAME#2. The game is not rated.
+
     Example: referee play sample_bots/greedy sample_bots/random --ruleset duel --watch
     """
     if watch and as_json:
@@ -102,6 +106,8 @@ def play(
         with League.open(league, create=True, db=db) as store:
             store.add_game(record)
     _print_record(record, text, as_json=as_json)
+    if keep and not as_json:
+        console.print(f"Stored as {record.game_id}. {_NOT_RATED}", soft_wrap=True)
 
 
 def _select_isolation(
@@ -177,17 +183,13 @@ def _is_path(text: str) -> bool:
 
 
 def _check_bots(specs: Sequence[BotSpec], rules: Ruleset) -> None:
-    twins = {spec.bot for spec in specs if sum(spec.bot == other.bot for other in specs) > 1}
-    if twins:
-        names = ", ".join(sorted(map(str, twins)))
-        raise UserError(f"BOTS: {names} {'is' if len(twins) == 1 else 'are'} given twice")
     for spec in specs:
         if rules.name not in spec.rulesets:
             raise UserError(f"{spec.bot}: rulesets: the bot does not play {rules.name}")
 
 
 def _make_watcher(specs: Sequence[BotSpec]) -> Watcher:
-    narrator = Narrator([spec.bot.name for spec in specs])
+    narrator = Narrator(name_seats([spec.bot for spec in specs]))
 
     def watch(_decision: Decision, _move: Move, events: tuple[Event, ...]) -> None:
         for event in events:

@@ -137,7 +137,7 @@ def charge_rows(record: GameRecord) -> tuple[ChargeRow, ...]:
         ChargeRow(
             move=fault.move,
             seat=fault.seat,
-            bot=record.seating[fault.seat].name,
+            bot=record.names[fault.seat],
             cause=fault.cause.value,
             forfeit=fault.forfeit,
             detail=fault.evidence.detail,
@@ -155,7 +155,7 @@ def _seat_row(record: GameRecord, seat: int) -> SeatRow:
     times_us = [move.elapsed_us for move in moves if not move.stand_in]
     return SeatRow(
         seat=seat,
-        bot=record.seating[seat].name,
+        bot=record.names[seat],
         version=record.seating[seat].version,
         score=record.scores[seat],
         rank=record.ranks[seat],

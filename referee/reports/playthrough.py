@@ -225,7 +225,7 @@ def playthrough(record: GameRecord, *, tables: bool = False) -> Iterator[Rendera
 
     Raises `referee.match.replay.Difference` at the first move that the rules do not allow.
     """
-    names = [bot.name for bot in record.seating]
+    names = record.names
     narrator = Narrator(names)
     if tables:
         yield table_view(Game(record.ruleset, len(names), record.deck), names)

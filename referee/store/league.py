@@ -346,7 +346,10 @@ class League:
             return queries.results(connection, tournament, free=free)
 
     def game_counts(self) -> dict[str, int]:
-        """Return the number of stored games of each bot that has played, free games included, by `name@version`."""
+        """Return the number of stored games of each bot that has played, free games included, by `name@version`.
+
+        A game with two copies of a bot counts twice.
+        """
         with self._database.reading() as connection:
             return queries.game_counts(connection)
 

@@ -27,7 +27,7 @@ from referee.clocks import Clocks
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
 from referee.match.play import GameSetup, RecordedGame, Watcher, play_game
 from referee.protocol import messages
-from referee.records import BotId, Fault, GameRecord, Player
+from referee.records import BotId, Fault, GameRecord, Player, name_seats
 from referee.rules.game import Game
 from referee.rules.ruleset import Ruleset
 from referee.sandbox import Isolation
@@ -344,24 +344,30 @@ def make_free_task(
     """Return the task of a game outside of tournaments, with default clocks.
 
     Args:
-        players: the bots, seat 0 first; all different. A `BotId` without a `BotSpec` is the id of a person.
+        players: the bots, seat 0 first. Each copy of a bot gets a process of its own. A `BotId` without a `BotSpec` is the id
+            of a person.
         rules: the ruleset.
         text: any text; the deal and the seeds of the bots are derived from the text.
         isolation: the isolation of the bots.
     """
+    seating = tuple(each if isinstance(each, BotId) else each.bot for each in players)
+    names = name_seats(seating)
     seed = hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
     game_id = f"play-{hashlib.sha256(seed).hexdigest()[:6]}-{secrets.token_hex(3)}"
     return GameTask(
         setup=GameSetup(
             game_id=game_id,
             ruleset=rules,
-            seating=tuple(each if isinstance(each, BotId) else each.bot for each in players),
+            seating=seating,
             deck=deals.deck(seed, "play", rules),
             clocks=Clocks(),
             max_strikes=FREE_GAME_MAX_STRIKES,
             isolation=isolation.summary,
         ),
-        bots=tuple(None if isinstance(each, BotId) else each for each in players),
+        bots=tuple(
+            None if isinstance(each, BotId) else replace(each, bot=replace(each.bot, name=name))
+            for each, name in zip(players, names, strict=True)
+        ),
         opaque_id=deals.opaque_id(seed, "play"),
         seeds=tuple(deals.bot_seed(seed, "play", seat) for seat in range(len(players))),
         names=(),

@@ -83,7 +83,7 @@ def board_data(record: GameRecord) -> dict[str, Any]:
     views = [view.view(seat) for seat in range(view.players)]
     return {
         "ruleset": record.ruleset.name,
-        "bots": [visible(bot.name) for bot in record.seating],
+        "bots": list(map(visible, record.names)),
         "start": _start(views[0], [list(each.hand) for each in views]),
         "moves": moves,
         "stand_ins": [index for index, move in enumerate(record.moves) if move.stand_in],

@@ -238,7 +238,6 @@ def test_league_of_a_newer_version_is_refused(here, played, command):
             ("play", "random", "eve"),
             "BOTS: 'eve' is no folder, and league: the league has no bot 'eve'",
         ),
-        (("play", "random", "random"), "BOTS: random@1.0 is given twice"),
         (("play", "random", "greedy", "--ruleset", "linko"), "--ruleset: unknown ruleset 'linko'"),
         (("play", "random", "--ruleset", "duel"), "BOTS: duel is for 2 to 2 players, not 1"),
         (("play", "random", "greedy", "--watch", "--json"), "--watch, --json: choose one of them"),

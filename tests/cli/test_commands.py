@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -206,6 +207,22 @@ def test_single_game_is_played_watched_and_kept(here):
     assert by_name["game_id"] not in checked_output(
         here, "game", "list", "--tournament", "cup", "--json"
     )
+
+
+@pytest.mark.extended("plays a further game")
+def test_copies_of_a_bot_are_numbered_stored_and_not_rated(here):
+    options = ("--keep", "--ruleset", "basic")
+    rated = checked_output(here, "ratings", "--json")
+    said = checked_output(here, "play", "random", "greedy", "random", "random", *options)
+    assert re.findall(r"^ +\d  (\S+) ", said, re.MULTILINE) == [
+        *("random", "greedy", "random#2", "random#3")
+    ]
+    (game_id,) = re.findall(r"^Stored as (\S+)\. It is not rated: ", said, re.MULTILINE)
+    assert "random#3 (seat 3) " in checked_output(here, "game", "replay", game_id)
+    seats = json.loads(checked_output(here, "game", "show", game_id, "--json"))["seating"]
+    assert [seat["bot"] for seat in seats] == ["random", "greedy", "random", "random"]
+    assert checked_output(here, "ratings", "--json") == rated
+    assert here.referee("verify").returncode == 0
 
 
 def test_environment_variable_names_the_league(here):

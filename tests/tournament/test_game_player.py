@@ -29,7 +29,7 @@ from referee.rules.ruleset import RULESETS
 from referee.sandbox import NO_ISOLATION
 from referee.tournament import game_player, worker
 from referee.tournament.assignments import Assignment, Forfeits, GameTask, WorkerSettings
-from referee.tournament.game_player import VOID_ATTEMPTS, GamePlayer
+from referee.tournament.game_player import VOID_ATTEMPTS, GamePlayer, make_free_task
 
 BOTS = Path(__file__).parents[1] / "misbehaving"
 RULES = RULESETS["basic"].with_options(max_turns=20)
@@ -60,6 +60,14 @@ def make_task(number, *kinds, clocks=PATIENT):
         seeds=tuple(range(len(bots))),
         names=(),
     )
+
+
+def test_each_copy_of_a_bot_has_a_process_of_its_own_and_the_id_of_the_bot():
+    ann, bob = (BotSpec(BotId(name, "1"), BOTS, ("python3",)) for name in ("ann", "bob"))
+    task = make_free_task((ann, bob, ann, BotId("cy", "person")), RULES, "7", NO_ISOLATION)
+    assert [spec and str(spec.bot) for spec in task.bots] == ["ann@1", "bob@1", "ann#2@1", None]
+    assert [str(bot) for bot in task.setup.seating] == ["ann@1", "bob@1", "ann@1", "cy@person"]
+    assert len(set(task.seeds)) == 4
 
 
 @pytest.fixture
