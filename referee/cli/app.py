@@ -79,6 +79,10 @@ _COMMANDS = {
         "Build a bot, play with it, and report step by step what is right and what is not.",
     ),
     "bots submit": ("submit", "Check a bot and copy it into the league."),
+    "bots challenge": (
+        "compare",
+        "Rate a bot: play a gauntlet of it against the other current bots of the league.",
+    ),
     "bots list": ("bots", "List the versions of all bots in the league, without retired versions."),
     "bots show": (
         "bots",

@@ -1,10 +1,15 @@
-"""`referee tournament compare`: play matches between two bots until one is surely better, or both are surely equal."""
+"""`referee tournament compare` and `referee bots challenge`: tournaments that a command makes for a purpose.
+
+`tournament compare` plays matches between two bots until one is surely better, or both are surely equal. `bots challenge` plays
+a gauntlet of one bot against the other current bots of the league, to rate it.
+"""
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -17,13 +22,23 @@ from referee.cli.cluster import (
     KeyOption,
     choose_cluster,
 )
-from referee.cli.isolation import NetworkOption, NewTournamentIsolationOption, RequireOption
-from referee.cli.options import DEFAULT_LEAGUE, NOT_KNOWN, DbOption, LeagueOption
-from referee.cli.run import open_new_tournament, play_to_end
+from referee.cli.isolation import (
+    NetworkOption,
+    NewTournamentIsolationOption,
+    RequireOption,
+    roster_of,
+)
+from referee.cli.options import DEFAULT_LEAGUE, NOT_KNOWN, DbOption, LeagueOption, console, notes
+from referee.cli.run import league_options, open_new_tournament, play_to_end
 from referee.cli.tournament import BOTS_TO_COMPARE, announce_verdict
+from referee.errors import UserError
 from referee.ratings.stopping import CONFIDENCE, MARGIN, MAX_CONFIDENCE, MAX_MARGIN, MIN_CONFIDENCE
 from referee.records import BotId
+from referee.roster import PERSON, find_bot
+from referee.roster.roster import SAMPLE_BOTS
 from referee.rules.ruleset import RULESETS
+from referee.sandbox import DEFAULT_LIMITS
+from referee.store.league import League
 from referee.tournament.config import BotEntry, TournamentConfig
 from referee.tournament.config_file import MAX_GAMES, TournamentFile
 from referee.tournament.config_reader import make_config
@@ -34,8 +49,14 @@ MAX_COMPARED_GAMES = 2000
 """The default of `--max-games`. `tests/bench/bench_compare.py` measures how often a verdict is known by then."""
 _COMMAND = Path("tournament compare")
 """Stands for the tournament file in messages."""
+CHALLENGE_GAMES = 400
+"""The default of `--budget` in `bots challenge`."""
+_CHALLENGE = Path("bots challenge")
+"""Stands for the tournament file in messages."""
 _NAME_LENGTH = 14
 """Two names of bots of this length and `-vs-` make 32 characters, the most that the name of a tournament may have."""
+_CHALLENGER_LENGTH = 22
+"""A name of this length and `-challenge` make 32 characters."""
 
 
 @app.command()
@@ -136,3 +157,112 @@ def _find_name(entry: BotEntry) -> str:
     if entry.folder is None:
         return BotId.parse(entry.text).name
     return load_manifest(entry.folder).name
+
+
+@app.command()
+def challenge(
+    ctx: typer.Context,
+    bot: Annotated[
+        str, typer.Argument(help="A bot of the league: NAME (its newest version) or NAME@VERSION.")
+    ],
+    ruleset: Annotated[
+        str, typer.Option("--ruleset", help=f"One of {', '.join(RULESETS)}.")
+    ] = "basic",
+    seats: Annotated[int, typer.Option("--seats", help="The number of bots at a table.")] = 2,
+    budget: Annotated[
+        int, typer.Option("--budget", metavar="GAMES", help="The number of games.")
+    ] = CHALLENGE_GAMES,
+    league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
+    isolation: NewTournamentIsolationOption = None,
+    require: RequireOption = None,
+    network: NetworkOption = False,
+    cluster: ClusterOption = None,
+    tls_ca: AuthorityOption = None,
+    tls_cert: CertificateOption = None,
+    tls_key: KeyOption = None,
+) -> None:
+    """Rate a bot: play a gauntlet of it against the other current bots of the league.
+
+    The field is the newest version of each other bot that plays the ruleset and is not retired. The gauntlet is a tournament,
+    stored in the league under a name such as `my_bot-challenge`. After Ctrl-C, `referee tournament resume` continues it.
+
+    Example: referee bots challenge my_bot --ruleset duel
+    """
+    place = choose_cluster(cluster, tls_ca, tls_cert, tls_key)
+    if "/" in bot:
+        raise UserError(
+            f"BOT: {bot!r} is a folder; to add it to the league: referee bots submit {bot}"
+        )
+    with League.open(league, create=False, db=db) as store:
+        challenger = find_bot(store, bot).bot
+        field = _find_field(store, challenger, ruleset)
+    for other in field.left_out:
+        notes.print(other, soft_wrap=True)
+    config = _make_gauntlet(challenger, field.bots, ruleset, seats, budget)
+    with open_new_tournament(
+        ctx,
+        config,
+        league,
+        db,
+        isolation=isolation,
+        require=require,
+        network=network,
+        place=place,
+    ) as (store, tournament, under, interrupts):
+        play_to_end(store, tournament, under, interrupts, place)
+        again = shlex.join(["referee", "ratings", "--ruleset", ruleset, *league_options(store)])
+        console.print(f"To see the bot among all bots of the league: {again}", soft_wrap=True)
+
+
+class _Field(NamedTuple):
+    """The bots that a challenger meets."""
+
+    bots: tuple[str, ...]
+    """`name@version` of each."""
+    left_out: tuple[str, ...]
+    """A sentence about each current bot that cannot play, with the reason."""
+
+
+def _find_field(store: League, challenger: BotId, ruleset: str) -> _Field:
+    """Return the newest active version of each other bot of the league.
+
+    Raises UserError if no other bot plays the ruleset, or if the league's copy of a bot is gone.
+    """
+    active = {row.name: row for row in store.bots() if row.retired_at_us is None}
+    roster = roster_of(store)
+    bots, left_out = [], []
+    for row in active.values():
+        if row.name == challenger.name or row.language == PERSON:
+            continue
+        manifest = roster.manifest(row.bot)
+        limits = manifest.limits.explicit.items()
+        if ruleset in RULESETS and ruleset not in manifest.rulesets:
+            left_out.append(f"{row.bot} is left out: it does not play {ruleset}.")
+        elif any(wanted > getattr(DEFAULT_LIMITS, key) for key, wanted in limits):
+            left_out.append(f"{row.bot} is left out: it asks for more than the default limits.")
+        else:
+            bots.append(str(row.bot))
+    if not bots:
+        raise UserError(
+            f"{store.where}: no other bot can play against {challenger}; to add one, such as a sample bot:"
+            f" referee bots submit {SAMPLE_BOTS / 'greedy'}"
+        )
+    return _Field(tuple(bots), tuple(left_out))
+
+
+def _make_gauntlet(
+    challenger: BotId, field: tuple[str, ...], ruleset: str, seats: int, budget: int
+) -> TournamentConfig:
+    """Return the configuration of the tournament. Raises UserError if a value is wrong."""
+    content = {
+        "name": f"{challenger.name[:_CHALLENGER_LENGTH]}-challenge",
+        "format": "gauntlet",
+        "challengers": (str(challenger),),
+        "bots": field,
+        "ruleset": ruleset,
+        "seats": seats,
+        "budget": budget,
+    }
+    config = make_config(_CHALLENGE, toml_file.check(content, TournamentFile, _CHALLENGE))
+    return replace(config, file=_CHALLENGE)

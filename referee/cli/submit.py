@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -33,6 +34,7 @@ from referee.cli.options import (
     notes,
     write,
 )
+from referee.cli.run import league_options
 from referee.errors import UserError
 from referee.reports.checks import check_data, check_summary, step_view
 from referee.reports.formats import json_text
@@ -111,6 +113,8 @@ def submit(
         store.mark_checked(bot, report=json_text(check_data(report)), at_us=now_us())
     note = "" if entry.is_new else ", as it was before"
     console.print(f"{bot} is in the league {store.where}{note}.", soft_wrap=True)
+    command = shlex.join(["referee", "bots", "challenge", bot.name, *league_options(store)])
+    console.print(f"To rate it (games of `referee play` are not rated): {command}", soft_wrap=True)
 
 
 @app.command()

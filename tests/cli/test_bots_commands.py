@@ -207,7 +207,10 @@ def test_submitted_bot_can_be_retired_submitted_again_and_taken_over(here):
     bot = only(here.bot("fair", FAIR), "classic")
     said = checked_output(here, "bots", "submit", "fair")
     assert "fair@1: the check has passed." in said
-    assert said.endswith("fair@1 is in the league league.\n")
+    assert said.endswith(
+        "fair@1 is in the league league.\nTo rate it (games of `referee play` are not rated):"
+        " referee bots challenge fair --league league\n"
+    )
     (row,) = json.loads(checked_output(here, "bots", "list", "--json"))
     assert row["bot"] == "fair@1"
     assert row["checked_at_us"] >= row["added_at_us"]
@@ -218,7 +221,7 @@ def test_submitted_bot_can_be_retired_submitted_again_and_taken_over(here):
     checked_output(here, "bots", "retire", "fair")
     assert json.loads(checked_output(here, "bots", "list", "--json")) == []
     again = checked_output(here, "bots", "submit", "fair")
-    assert again.endswith("fair@1 is in the league league, as it was before.\n")
+    assert "fair@1 is in the league league, as it was before.\n" in again
     assert len(json.loads(checked_output(here, "bots", "list", "--json"))) == 1
 
     manifest = bot / "bot.toml"
@@ -227,7 +230,7 @@ def test_submitted_bot_can_be_retired_submitted_again_and_taken_over(here):
     assert (done.returncode, done.stdout) == (2, "")
     assert "name: 'fair' is a bot of x in this league, and this one is by Eve" in done.stderr
     taken = checked_output(here, "bots", "submit", "fair", "--any-author")
-    assert taken.endswith("fair@1+2 is in the league league.\n")
+    assert "fair@1+2 is in the league league.\n" in taken
 
     file = here.tournament(bots=(), matches=1)
     file.write_text(file.read_text().replace("bots = []", 'bots = ["fair", "fair@1"]'))
