@@ -5,6 +5,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -13,7 +15,7 @@ import uvloop
 
 from referee import toml_file
 from referee.bots.manifest import BotSpec, load_manifest
-from referee.cli.games import show_record
+from referee.cli.games import load_record, show_record
 from referee.cli.isolation import (
     IsolationOption,
     NetworkOption,
@@ -33,15 +35,17 @@ from referee.cli.options import (
     console,
     write,
 )
-from referee.errors import NotFoundError, UserError
-from referee.match.play import Watcher
+from referee.errors import NotFoundError, RefereeError, UserError
+from referee.match.play import GameSetup, Watcher
+from referee.match.replay import Difference, replay_moves
 from referee.records import GameRecord, Move, name_seats
 from referee.reports.formats import json_text
 from referee.reports.game_rows import record_json
-from referee.reports.playthrough import Narrator
+from referee.reports.playthrough import Narrator, table_view
 from referee.roster.roster import Roster
-from referee.rules.actions import Decision
+from referee.rules.actions import Action, Decision
 from referee.rules.events import Event
+from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS, Ruleset
 from referee.sandbox import Isolation
 from referee.sandbox.ladder import make_launcher
@@ -51,6 +55,7 @@ from referee.tournament.game_player import make_free_task, play_free_game
 
 app = typer.Typer()
 
+_RULESET = "basic"
 _NOT_RATED = "It is not rated: only the games of tournaments are."
 
 
@@ -63,8 +68,9 @@ def play(
         ),
     ],
     ruleset: Annotated[
-        str, typer.Option("--ruleset", help=f"One of {', '.join(RULESETS)}.")
-    ] = "basic",
+        str | None,
+        typer.Option("--ruleset", help=f"One of {', '.join(RULESETS)}. By default {_RULESET}."),
+    ] = None,
     seed: Annotated[
         str | None,
         typer.Option(
@@ -75,6 +81,14 @@ def play(
         bool, typer.Option("--watch", help="Show every move while the game is played.")
     ] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Store the game in the league.")] = False,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="GAME:MOVE",
+            help="Play on from a stored game of the league: from the position after this number of its moves.",
+        ),
+    ] = None,
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
     as_json: JsonOption = False,
@@ -86,11 +100,16 @@ def play(
 
     A bot may be given several times, to play against itself; its second copy is called NAME#2. The game is not rated.
 
+    With --from, the game has the ruleset, the deal and the first moves of a stored game. It cannot be stored.
+
     Example: referee play sample_bots/greedy sample_bots/random --ruleset duel --watch
     """
     if watch and as_json:
         raise UserError("--watch, --json: choose one of them")
-    rules = _select_ruleset(ruleset, len(bots))
+    if start is not None and (keep or ruleset is not None):
+        raise UserError(f"--from, {'--keep' if keep else '--ruleset'}: choose one of them")
+    position = None if start is None else _find_position(start, len(bots), league, db)
+    rules = position.ruleset if position else _select_ruleset(ruleset or _RULESET, len(bots))
     text = secrets.token_hex(8) if seed is None else seed
     for folder in filter(_is_path, bots):
         load_manifest(Path(folder))  # a wrong bot.toml must fail before a league is created
@@ -101,11 +120,14 @@ def play(
     _check_bots(specs, rules)
     warn_if_not_full(under, isolation)
     order = make_free_task(specs, rules, text, under)
-    record = uvloop.run(play_free_game(order, under, _make_watcher(specs) if watch else None))
+    if position is not None:
+        order = replace(order, setup=position.apply(order.setup))
+    watcher = _make_watcher(specs, position) if watch else None
+    record = uvloop.run(play_free_game(order, under, watcher))
     if keep:
         with League.open(league, create=True, db=db) as store:
             store.add_game(record)
-    _print_record(record, text, as_json=as_json)
+    _print_record(record, text, as_json=as_json, position=position)
     if keep and not as_json:
         console.print(f"Stored as {record.game_id}. {_NOT_RATED}", soft_wrap=True)
 
@@ -120,12 +142,64 @@ def _select_isolation(
     )
 
 
-def _print_record(record: GameRecord, seed: str, *, as_json: bool) -> None:
+def _print_record(
+    record: GameRecord, seed: str, *, as_json: bool, position: _Position | None
+) -> None:
+    """Print a record. As text, the number of decisions and their times are without the moves before the `position`."""
     if as_json:
         write(json_text(record_json(record)))
         return
-    show_record(record)
-    console.print(f"To deal the same cards: --seed {seed}", soft_wrap=True)
+    if position is None:
+        show_record(record)
+        console.print(f"To deal the same cards: --seed {seed}", soft_wrap=True)
+    else:
+        show_record(replace(record, moves=record.moves[len(position.opening) :]))
+        console.print(f"To give the bots the same seeds: --seed {seed}", soft_wrap=True)
+
+
+class _Position(NamedTuple):
+    """A position of a stored game."""
+
+    ruleset: Ruleset
+    deck: tuple[int, ...]
+    opening: tuple[Action, ...]
+    """The actions that lead to the position."""
+    events: tuple[Event, ...]
+    """The events of these actions, unredacted."""
+    game: Game
+
+    def apply(self, setup: GameSetup) -> GameSetup:
+        """Return the setup of a game that is played on from the position."""
+        return replace(setup, deck=self.deck, opening=self.opening)
+
+
+def _find_position(text: str, bots: int, league: Path, db: str | None) -> _Position:
+    """Return the position that `--from` names as `GAME:MOVE`.
+
+    Raises UserError if the text is wrong, or if the game has another number of seats than `bots`; RefereeError if the record
+    is not correct.
+    """
+    game_id, _, number = text.partition(":")
+    if not (number.isascii() and number.isdecimal()):
+        raise UserError(f"--from: {text!r}: write GAME:MOVE, such as demo-17:42")
+    record = load_record(game_id, league, db)
+    if len(record.seating) != bots:
+        raise UserError(f"BOTS: {game_id} has {len(record.seating)} seats, not {bots}")
+    move = int(number)
+    if move >= len(record.moves):
+        last = len(record.moves) - 1
+        raise UserError(
+            f"--from: {game_id} ends with move {last + 1}; choose a number from 0 to {last}"
+        )
+    game = Game(record.ruleset, bots, record.deck)
+    events: list[Event] = []
+    try:
+        for step in islice(replay_moves(record), move):
+            game = step.game
+            events += step.events
+    except Difference as difference:
+        raise RefereeError(f"{game_id} is not correct: {difference}") from difference
+    return _Position(record.ruleset, record.deck, record.actions[:move], tuple(events), game)
 
 
 def _select_ruleset(name: str, players: int) -> Ruleset:
@@ -188,8 +262,14 @@ def _check_bots(specs: Sequence[BotSpec], rules: Ruleset) -> None:
             raise UserError(f"{spec.bot}: rulesets: the bot does not play {rules.name}")
 
 
-def _make_watcher(specs: Sequence[BotSpec]) -> Watcher:
-    narrator = Narrator(name_seats([spec.bot for spec in specs]))
+def _make_watcher(specs: Sequence[BotSpec], position: _Position | None) -> Watcher:
+    """Return a function that prints every move. First, print the table of the `position`, if there is one."""
+    names = name_seats([spec.bot for spec in specs])
+    narrator = Narrator(names)
+    if position is not None:
+        for event in position.events:
+            narrator.line(event)  # counts the turns
+        console.print(table_view(position.game, names))
 
     def watch(_decision: Decision, _move: Move, events: tuple[Event, ...]) -> None:
         for event in events:

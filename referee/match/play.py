@@ -24,7 +24,7 @@ from referee.records import (
     final_ranks,
     forfeited_seats,
 )
-from referee.rules.actions import Decision
+from referee.rules.actions import Action, Decision
 from referee.rules.events import Drawn, Event, is_private, redact
 from referee.rules.game import Game, IllegalActionError, Outcome
 from referee.rules.ruleset import Ruleset
@@ -90,6 +90,8 @@ class GameSetup:
     """The number of strikes at which a seat forfeits the game."""
     isolation: str
     """The rung of the bots and the protections that are off, as text for the record."""
+    opening: tuple[Action, ...] = ()
+    """Actions that are made before the first request, because the game is played on from a position of another game."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +204,17 @@ class _Run:
         self._max_strikes = setup.max_strikes
         self._watch = watch
         self._on_forfeit = on_forfeit
+        for action in setup.opening:
+            self._make_opening_move(action)
         for seat, player in enumerate(players):
             if isinstance(player, Forfeit):
                 self._charge(seat, player)
+
+    def _make_opening_move(self, action: Action) -> None:
+        assert self.game.decision is not None  # noqa: S101 - the opening ends before the game is over
+        seat = self.game.decision.seat
+        self.event_log.add(self.game.apply(action))
+        self.moves.append(Move(seat, action, elapsed_us=0, lag_us=0, stand_in=False))
 
     async def play(self) -> Outcome:
         """Request every decision from its seat or from the stand-in, until the game is over."""

@@ -225,6 +225,39 @@ def test_copies_of_a_bot_are_numbered_stored_and_not_rated(here):
     assert here.referee("verify").returncode == 0
 
 
+@pytest.mark.extended("plays further games")
+def test_game_is_played_on_from_a_position(here):
+    bots, start = ("greedy", "random"), ("--from", "cup-1:9")
+    old = json.loads(checked_output(here, "game", "show", "cup-1", "--json"))
+    new = json.loads(checked_output(here, "play", *bots, *start, "--json"))
+    assert (new["deck"], new["ruleset"]) == (old["deck"], old["ruleset"])
+    assert [m["action"] for m in new["moves"][:9]] == [m["action"] for m in old["moves"][:9]]
+    told = checked_output(here, "play", *bots, *start, "--watch")
+    (made,) = re.findall(r"^decisions +(\d+)", told, re.MULTILINE)
+    assert int(made) >= 1
+    first_turn = int(re.findall(r"^turn (\d+)", told, re.MULTILINE)[0])
+    assert 1 < first_turn <= 10
+    assert "To deal the same cards" not in told
+
+
+@pytest.mark.parametrize(
+    ("start", "options", "says"),
+    [
+        ("cup-1", (), "--from: 'cup-1': write GAME:MOVE, such as demo-17:42"),
+        ("cup-1:²", (), "--from: 'cup-1:²': write GAME:MOVE, such as demo-17:42"),
+        ("cup-1:9999", (), "--from: cup-1 ends with move "),
+        ("cup-99:1", (), "no game 'cup-99'"),
+        ("cup-1:1", ("--keep",), "--from, --keep: choose one of them"),
+        ("cup-1:1", ("--ruleset", "duel"), "--from, --ruleset: choose one of them"),
+        ("cup-1:1", ("greedy",), "BOTS: cup-1 has 2 seats, not 3"),
+    ],
+)
+def test_wrong_position_is_refused(here, start, options, says):
+    done = here.referee("play", "greedy", "random", *options, "--from", start)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+
+
 def test_environment_variable_names_the_league(here):
     elsewhere = here.folder / "elsewhere"
     elsewhere.mkdir()

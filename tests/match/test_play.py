@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from players import FunctionPlayer, chance, first_legal, play, setup
 
@@ -263,3 +265,33 @@ async def test_on_forfeit_is_called_once_and_at_once(fault, request_count):
         on_forfeit=lambda seat: calls.append((seat, faulty.request_count)),
     )
     assert calls == [(1, request_count)]
+
+
+@pytest.mark.parametrize(("ruleset", "seats"), [("basic", 3), ("duel", 2)])
+async def test_game_from_a_position_goes_on_as_the_game_of_the_position(ruleset, seats):
+    fixed = setup(ruleset, seats)
+    first = players(seats)
+    record = (await play(fixed, first)).record
+    requests = {each.number: each for player in first for each in player.requests}
+    position = len(record.moves) // 2
+    later = [FunctionPlayer(lambda request: record.actions[request.number - 1]) for _ in first]
+    again = (await play(replace(fixed, opening=record.actions[:position]), later)).record
+    assert (again.actions, again.scores) == (record.actions, record.scores)
+    assert {move.elapsed_us for move in again.moves[:position]} == {0}
+    check_record(again)
+    for seat, player in enumerate(later):
+        request, *_ = player.requests
+        assert request.number > position
+        assert request.view == requests[request.number].view
+        seen = [each.events for each in first[seat].requests if each.number <= request.number]
+        assert request.events == tuple(event for events in seen for event in events)
+
+
+async def test_bot_that_cannot_start_forfeits_after_the_opening():
+    fixed = setup(seats=2)
+    record = (await play(fixed, players(2))).record
+    crash = Forfeit(Cause.CRASH, Evidence(detail="gone"))
+    opened = replace(fixed, opening=record.actions[:4])
+    again = (await play(opened, [crash, *players(1)])).record
+    assert [(fault.seat, fault.move) for fault in again.faults] == [(0, 4)]
+    assert again.actions[:4] == record.actions[:4]
