@@ -86,7 +86,7 @@ _COMMANDS = {
     "bots list": ("bots", "List the versions of all bots in the league, without retired versions."),
     "bots show": (
         "bots",
-        "Show a version of a bot: its source folder, check, ratings, faults, CPU time, memory and batches.",
+        "Show a version of a bot: its source folder, command, check, ratings, faults, CPU time, memory and batches.",
     ),
     "bots log": (
         "bots",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -38,7 +40,7 @@ from referee.reports.bot_rows import (
 from referee.reports.formats import json_text, visible
 from referee.reports.terminal import RowsTable, card
 from referee.roster import PERSON, find_bot, look_up_bot
-from referee.store import GameChoice
+from referee.store import GameChoice, StoredBot
 from referee.store.league import League
 
 app = typer.Typer()
@@ -72,7 +74,7 @@ def show(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a version of a bot: its source folder, check, ratings, faults, CPU time, memory and batches.
+    """Show a version of a bot: its source folder, command, check, ratings, faults, CPU time, memory and batches.
 
     A name without a version means the newest version that is not retired. If all versions are retired, it means
     the newest one.
@@ -92,6 +94,7 @@ def show(
         usage = _usage(store, name)
         newest, _ = store.find_games(GameChoice(bot=name), offset=0, limit=BATCH_GAMES)
         batches = batch_rows((store.record(game.summary.game_id) for game in newest), name)
+        command = _command(store, found)
     (own,) = (row for row in rows if row.bot == name)
     versions = [row.bot for row in rows if row.bot.partition("@")[0] == found.name]
     if as_json:
@@ -100,6 +103,7 @@ def show(
                 {
                     "bot": own,
                     "versions": versions,
+                    "command": command,
                     "check": json.loads(found.check_report) if found.check_report else None,
                     "ratings": ratings,
                     "faults": faults,
@@ -111,6 +115,8 @@ def show(
         return
     console.print(card(own))
     console.print(Text(visible(f"versions: {', '.join(versions)}")), soft_wrap=True)
+    if command is not None:
+        console.print(Text(visible(f"command: {shlex.join(command)}")), soft_wrap=True)
     if found.check_report:
         console.print(check_lines(json.loads(found.check_report)))
     if ratings:
@@ -121,6 +127,15 @@ def show(
         console.print(card(usage))
     if batches:
         console.print(RowsTable(BatchRow, batches, f"batches in the newest {len(newest)} games"))
+
+
+def _command(store: League, bot: StoredBot) -> tuple[str, ...] | None:
+    """Return the program of a bot with its arguments; None for a person, or if the league's copy of the bot is gone."""
+    from referee.cli.isolation import roster_of  # noqa: PLC0415 - loads gRPC
+
+    with suppress(UserError):
+        return roster_of(store).manifest(bot.bot).run.command
+    return None
 
 
 @app.command()

@@ -106,6 +106,7 @@ def test_version_is_shown_with_ratings_and_faults(played):
     shown = json.loads(checked_output(played, "bots", "show", "fails@1", "--json"))
     assert shown["bot"]["bot"] == "fails@1"
     assert shown["versions"] == ["fails@1", "fails@2"]
+    program, *arguments = shown["command"]
     assert [row["ruleset"] for row in shown["ratings"]] == ["classic"]
     assert [(row["cause"], row["forfeits"]) for row in shown["faults"]] == [("crash", 4)]
     usage = shown["usage"]
@@ -115,6 +116,7 @@ def test_version_is_shown_with_ratings_and_faults(played):
     text = checked_output(played, "bots", "show", "fails@1")
     assert f"{usage['max_peak_memory_kib'] / 1024:.1f} MiB" in text
     assert "versions: fails@1, fails@2" in text
+    assert f"command: {' '.join([program, *arguments])}\n" in text
     assert "crash" in text
 
 

@@ -207,4 +207,5 @@ def test_games_of_a_variant_are_verified_rated_and_exported(tmp_path):
         for stored in ("cup", "cup.zip"):
             assert here.referee("verify", stored).returncode == 0
         bots = json.loads(zipfile.ZipFile(tmp_path / "cup.zip").read("bots.json"))
+        assert " --depth 6\n" in here.referee("bots", "show", "deep").stdout
         assert [bot["manifest"]["run"]["command"][-2:] for bot in bots][1] == ["--depth", "6"]
