@@ -39,11 +39,11 @@ class BotId:
 
 
 def name_seats(seating: Sequence[BotId]) -> tuple[str, ...]:
-    """Return the name of the bot of each seat. The second copy of a bot at the table is `greedy#2`, the third `greedy#3`."""
-    copies = [seating[: seat + 1].count(bot) for seat, bot in enumerate(seating)]
+    """Return the name of the bot of each seat. The second seat of a bot is called `greedy#2`, the third `greedy#3`."""
+    numbers = [seating[: seat + 1].count(bot) for seat, bot in enumerate(seating)]
     return tuple(
-        bot.name if copy == 1 else f"{bot.name}#{copy}"
-        for bot, copy in zip(seating, copies, strict=True)
+        bot.name if number == 1 else f"{bot.name}#{number}"
+        for bot, number in zip(seating, numbers, strict=True)
     )
 
 
@@ -149,7 +149,7 @@ class GameRecord:
     game_id: str
     ruleset: Ruleset
     seating: tuple[BotId, ...]
-    """The bot of each seat, seat 0 first. Copies of a bot have the same id."""
+    """The bot of each seat, seat 0 first. A bot may have several seats."""
     deck: tuple[int, ...]
     """The cards in drawing order; ruling R14 in `referee/rules/README.md` says how they are dealt."""
     moves: tuple[Move, ...]

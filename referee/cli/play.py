@@ -98,7 +98,7 @@ def play(
 ) -> None:
     """Play one game between bots; the first bot starts.
 
-    A bot may be given several times, to play against itself; its second copy is called NAME#2. The game is not rated.
+    A bot may be given several times, to play against itself; its second seat is called NAME#2. The game is not rated.
 
     With --from, the game has the ruleset, the deal and the first moves of a stored game. It cannot be stored.
 

@@ -114,7 +114,10 @@ def run(
 ) -> None:
     """Create a tournament from a file, or from bots and options, and play it.
 
-    Without a file, --ruleset, --seats, and --matches or --budget are required. --set sets any other key of a tournament file. After Ctrl-C, the games in progress are finished, and the command that resumes the tournament is printed. A
+    Without a file, --ruleset, --seats, and --matches or --budget are required. --set sets any other key of a
+    tournament file.
+
+    After Ctrl-C, the games in progress are finished, and the command that resumes the tournament is printed. A
     second Ctrl-C stops at once.
 
     Example: referee tournament run sample_bots/greedy sample_bots/bait --ruleset duel --seats 2 --matches 20

@@ -348,7 +348,7 @@ class League:
     def game_counts(self) -> dict[str, int]:
         """Return the number of stored games of each bot that has played, free games included, by `name@version`.
 
-        A game with two copies of a bot counts twice.
+        A game in which a bot has two seats counts twice.
         """
         with self._database.reading() as connection:
             return queries.game_counts(connection)

@@ -62,8 +62,8 @@ class TournamentConfig:
     """The configuration of a tournament. `config_reader` checks that the values fit each other."""
 
     file: Path
-    """The tournament file, for messages; in a stored configuration only its name, without the folder. The command `tournament
-    compare` has no file, and uses its own name here."""
+    """The tournament file, for messages; in a stored configuration only its name, without the folder. A command
+    without a file uses its own name here."""
     name: str
     stages: tuple[Stage, ...]
     bots: tuple[BotEntry, ...]

@@ -43,7 +43,9 @@ from referee.tournament.terms import (
     digest_schedule,
 )
 
-_COPY_HINT = '; a copy needs a name of its own: { path = "./FOLDER", name = "NAME" }'
+_TWICE_HINT = (
+    '; to play against itself, it needs a second name: { path = "./FOLDER", name = "NAME" }'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ def check_bots(config: TournamentConfig, roster: Roster | None) -> None:
         first = config.bots.index(entry)
         if first < number:
             raise UserError(
-                f"{config.file}: {config.entry_key(number)}: the same bot as {config.entry_key(first)}{_COPY_HINT}"
+                f"{config.file}: {config.entry_key(number)}: the same bot as {config.entry_key(first)}{_TWICE_HINT}"
             )
         if entry.folder is not None:
             manifest = load_manifest(entry.folder, entry.variant)
@@ -139,7 +141,7 @@ async def enter_bots(
         if spec.bot in numbers:
             raise UserError(
                 f"{config.file}: {config.entry_key(number)}: the same bot as"
-                f" {config.entry_key(numbers[spec.bot])}, {spec.bot}{_COPY_HINT}"
+                f" {config.entry_key(numbers[spec.bot])}, {spec.bot}{_TWICE_HINT}"
             )
         numbers[spec.bot] = number
         specs.append(spec)

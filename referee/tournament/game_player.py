@@ -344,7 +344,7 @@ def make_free_task(
     """Return the task of a game outside of tournaments, with default clocks.
 
     Args:
-        players: the bots, seat 0 first. Each copy of a bot gets a process of its own. A `BotId` without a `BotSpec` is the id
+        players: the bots, seat 0 first. A bot with several seats has a process for each. A `BotId` without a `BotSpec` is the id
             of a person.
         rules: the ruleset.
         text: any text; the deal and the seeds of the bots are derived from the text.

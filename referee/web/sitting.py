@@ -17,7 +17,7 @@ from threading import Thread
 from typing import Any
 
 from referee.errors import RefereeError
-from referee.records import BotId, GameRecord
+from referee.records import BotId, GameRecord, name_seats
 from referee.tournament.person import (
     Chosen,
     Dealt,
@@ -154,9 +154,8 @@ class Sitting:
     @property
     def names(self) -> list[str]:
         """The name of each seat."""
-        return [
-            each.name if isinstance(each, BotId) else each.bot.name for each in self.order.players
-        ]
+        ids = (each if isinstance(each, BotId) else each.bot for each in self.order.players)
+        return list(name_seats(tuple(ids)))
 
     async def news(self, *, moves: int, decision: int, patience_s: float) -> dict[str, Any]:
         """Return `ShownGame.news` as soon as there is something new; wait for it at most `patience_s` seconds.

@@ -18,7 +18,9 @@ from referee.tournament.config import canonical_json
 from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import check_bots, enter_bots
 
-COPY_HINT = '; a copy needs a name of its own: { path = "./FOLDER", name = "NAME" }'
+TWICE_HINT = (
+    '; to play against itself, it needs a second name: { path = "./FOLDER", name = "NAME" }'
+)
 
 
 @pytest.fixture
@@ -73,7 +75,7 @@ async def test_a_bot_that_is_listed_twice_is_refused_before_anything_is_created(
     config = cup(tmp_path, *texts)
     with pytest.raises(UserError) as caught:
         check_bots(config, roster)
-    assert str(caught.value) == f"{config.file}: bots[2]: the same bot as bots[0]{COPY_HINT}"
+    assert str(caught.value) == f"{config.file}: bots[2]: the same bot as bots[0]{TWICE_HINT}"
 
 
 async def test_a_bot_that_is_listed_by_name_and_by_folder_is_refused(roster, tmp_path):
@@ -81,7 +83,9 @@ async def test_a_bot_that_is_listed_by_name_and_by_folder_is_refused(roster, tmp
     config = cup(tmp_path, "ann", "./ann")
     with pytest.raises(UserError) as caught:
         await enter(roster, config)
-    assert str(caught.value) == f"{config.file}: bots[1]: the same bot as bots[0], ann@1{COPY_HINT}"
+    assert (
+        str(caught.value) == f"{config.file}: bots[1]: the same bot as bots[0], ann@1{TWICE_HINT}"
+    )
 
 
 async def test_an_unknown_name_or_version_is_refused(roster, tmp_path):
@@ -160,11 +164,13 @@ async def test_entry_with_a_name_and_arguments_is_a_bot_of_its_own(roster, tmp_p
     assert "--depth" not in (folder / "bot.toml").read_text()
 
 
-async def test_copies_of_a_folder_under_other_names_may_meet(roster, tmp_path):
+async def test_bot_under_another_name_may_meet_itself(roster, tmp_path):
     bot(tmp_path / "ann", "ann")
     twin = '{ path = "./ann", name = "twin" }'
     assert await enter(roster, cup(tmp_path, "./ann", twin)) == ["ann@1", "twin@1"]
-    with pytest.raises(UserError, match=r"bots\[2\]: the same bot as bots\[1\]; a copy needs"):
+    with pytest.raises(
+        UserError, match=r"bots\[2\]: the same bot as bots\[1\]; to play against itself"
+    ):
         check_bots(cup(tmp_path, "./ann", twin, twin), roster)
 
 
