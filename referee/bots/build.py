@@ -1,9 +1,15 @@
-"""Build a bot: run its build command with limits, keep the output, and leave no process running.
+"""Build a bot: fetch its packages, run its build command with limits, keep the output, and leave no process running.
 
-A build that is isolated from the user's files gets a new home folder, which is removed after the build. Before the
-build, the user's caches of the package manager are copied into the new folder, so that the package manager can
-work without a network. The build gets only copies, because a build that can write to the user's caches could
-tamper with later builds.
+A build has no network. Before it, package managers fetch the packages that the bot's files name; `fetch` plans that. In a
+sandbox they reach only the registries, by a gateway:
+
+    fetch   the files that name packages, the home folder    registries only
+    build   the bot's folder, the same home folder           no network
+
+Fetch and build have one new home folder, which is removed after the build. Before the fetch, the user's caches of the
+package managers are copied into the new folder, so that package managers download only what is new, and work without a
+network if the caches have everything. They get only copies, because a build that can write to the user's caches could
+tamper with later builds. On the rung `none`, fetch and build run in the user's own home folder and environment.
 """
 
 from __future__ import annotations
@@ -14,14 +20,27 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from referee.errors import Forfeit, VoidGame
+from referee.bots.fetch import (
+    PROXY_PORT,
+    Fetch,
+    copy_files,
+    fetch_environment,
+    isolated_environment,
+    plan_fetches,
+    rustup_folders,
+    take_result,
+)
+from referee.bots.manifest import PYTHON_PACKAGES
+from referee.bots.registries import Registries, read_registries
+from referee.errors import Forfeit, UserError, VoidGame
 from referee.sandbox import NO_ACCESS, Access, Limits
-from referee.sandbox.folders import remove_folder
+from referee.sandbox.folders import ProgramFolder, remove_folder, run_folder
+from referee.sandbox.gateway import Gateway
 from referee.sandbox.launcher import (
     DEFAULT_KEPT_BYTES,
     Launcher,
@@ -30,10 +49,10 @@ from referee.sandbox.launcher import (
     list_left_running,
     signal_name,
 )
-from referee.sandbox.start import how_to_install
+from referee.sandbox.start import find_missing_library, how_to_install
 
 LIMIT_S = 900.0
-"""How many seconds a build may take. The first build of a language may download many packages."""
+"""How many seconds a build may take, and each fetch before it."""
 LIMITS = Limits(
     memory_mib=4096,
     processes=4096,
@@ -42,35 +61,42 @@ LIMITS = Limits(
     open_files=65_536,
 )
 """The limits of a build. They are higher than those of a bot, because compilers need more."""
+_HEAD_BYTES = DEFAULT_KEPT_BYTES // 4
+"""How many bytes from the beginning of the output are kept: the first error of a compiler is often the reason."""
 _OUTPUT_LIMIT_S = 0.5
 """How many seconds the referee may wait for the rest of the output after the build has ended."""
 _SECRETS = {"REFEREE_DB", "PGPASSWORD"}
 """Environment variables that no build gets, because they may contain passwords of the league's database."""
-_VARIABLES = ("LANG", "LC_ALL", "PATH", "TERM", "TZ")
-"""The environment variables that are copied from the referee to every isolated build."""
-_NETWORK_VARIABLES = (
-    *("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
-    *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"),
-    *("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
-    *("GOPROXY", "GOSUMDB", "npm_config_registry", "PIP_INDEX_URL"),
-)
-"""The environment variables that are also copied if an isolated build may use the network."""
+_OFFLINE_VARIABLES: Mapping[str, str] = {
+    "CARGO_NET_OFFLINE": "true",
+    "GOPROXY": "off",
+    "GOTOOLCHAIN": "local",
+    "PIP_NO_INDEX": "1",
+    "npm_config_offline": "true",
+}
+"""Environment variables that tell package managers in an isolated build to use only what has been fetched."""
 _CACHES: Mapping[str, tuple[str, ...]] = {
     "cargo": (".cargo/registry", ".cargo/git"),
     "go": ("go/pkg/mod", ".cache/go-build"),
     "gradle": (".gradle/caches/modules-2",),
     "mvn": (".m2/repository",),
     "npm": (".npm/_cacache",),
+    "pip": (".cache/pip",),
 }
-"""Maps the program of a build command to the cache folders to copy, relative to the user's home folder."""
+"""Maps the program of a command to the cache folders to copy, relative to the user's home folder."""
 _NO_NETWORK = re.compile(
     r"could not resolve|couldn't resolve|name resolution|ENOTFOUND|EAI_AGAIN|ENETUNREACH|dial tcp"
     r"|network is unreachable|no such host|unknown host|could not transfer artifact"
-    r"|failed to (?:get|download|fetch)|download of config.json failed",
+    r"|failed to (?:get|download|fetch)|download of config.json failed|ENOTCACHED"
+    r"|module lookup disabled by GOPROXY=off|you may need to run without offline"
+    r"|no matching distribution found|Connection refused",
     re.IGNORECASE,
 )
-"""Matches the error messages of package managers that cannot reach the network."""
-_NETWORK_HINT = "; builds have no network access unless you allow it with --allow-network"
+"""Matches the error messages of package managers that cannot reach the network, or have been told to be offline."""
+_NETWORK_HINT = (
+    "; a build has no network: name the packages in a lock file, or fetch them with build.fetch"
+    " (the guide, section 3)"
+)
 _NOT_FOUND = re.compile(
     r"\b(?:sh|bash|dash|env): (?:\d+: |line \d+: )?'?([\w.+-]+)'?: (?:(?:command )?not found|No such file)"
 )
@@ -79,14 +105,16 @@ _NOT_FOUND = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The result of a build."""
+    """The result of a build and of the fetches before it."""
 
     reason: str | None
-    """Why the build failed, in one sentence; None if it succeeded."""
+    """Why the fetch or the build failed, in one sentence; None if all succeeded."""
     output: str
-    """The end of standard output and standard error, mixed, with control characters escaped."""
+    """The beginning and the end of standard output and standard error, mixed, with control characters escaped."""
     elapsed_s: float
-    """How many seconds the build took."""
+    """How many seconds everything took."""
+    is_fetch: bool = False
+    """Whether a fetch failed, so that the build did not run."""
 
     @property
     def ok(self) -> bool:
@@ -95,76 +123,218 @@ class Built:
 
 
 async def build(
-    command: Sequence[str],
+    command: Sequence[str] | None,
     folder: Path,
     *,
     launcher: Launcher,
-    network: bool = False,
+    fetch: Sequence[str] | None = None,
     limit_s: float = LIMIT_S,
 ) -> Built:
-    """Run a build command in a bot's folder and return the result, also if the build fails.
+    """Fetch the packages of a bot, run its build command in its folder, and return the result, also after a failure.
 
-    An isolated build gets a new home folder and few environment variables. A build that is not isolated gets all
-    environment variables of the referee except `_SECRETS`.
+    Isolated programs get a new home folder and few environment variables. Programs that are not isolated get all
+    environment variables of the referee except `_SECRETS`. If a fetch fails because no registry can be reached, the
+    build runs all the same, since the user's caches may have all that it needs.
 
     Args:
-        command: the program and its arguments.
+        command: the program and its arguments; None if the bot needs no build, but perhaps packages.
         folder: the bot's folder.
-        launcher: starts the program.
-        network: True if an isolated build may use the network.
-        limit_s: how many seconds the build may take.
+        launcher: starts the programs.
+        fetch: the command that fetches the packages; empty to fetch nothing; None if the files of the bot decide.
+        limit_s: how many seconds the build and each fetch may take.
 
-    Raises `VoidGame` if the disk is full, or if the machine cannot start or isolate the build.
+    Raises `VoidGame` if the disk is full, or if the machine cannot start or isolate a program.
     """
     folder = folder.absolute()  # noqa: ASYNC240 - reads only the working directory
-    if launcher.is_unprotected:
-        own = {key: value for key, value in os.environ.items() if key not in _SECRETS}
-        return await _run(launcher, command, folder, environment=own, limit_s=limit_s)
-    with _build_home(command, folder) as home:
-        access = Access(
-            home=home,
-            writable=(folder,),
-            readable=tuple(map(Path, _rustup_variables().values())),
-            network=network,
-        )
-        # a sandbox shows the new home folder at the path of the user's home folder
-        visible_home = Path.home() if launcher.is_sandboxed else home
-        environment = _isolated_environment(visible_home, network=network)
-        built = await _run(
-            launcher, command, folder, environment=environment, access=access, limit_s=limit_s
-        )
-    lacked_network = launcher.is_sandboxed and not network and _NO_NETWORK.search(built.output)
-    if built.reason is not None and lacked_network:
-        return replace(built, reason=built.reason + _NETWORK_HINT)
-    return built
-
-
-async def _run(
-    launcher: Launcher,
-    command: Sequence[str],
-    folder: Path,
-    *,
-    environment: Mapping[str, str],
-    access: Access = NO_ACCESS,
-    limit_s: float,
-) -> Built:
     began_s = time.monotonic()
-    output = Output()
-    try:
-        launched = await launcher.launch(
-            command,
-            folder=folder,
-            environment=environment,
-            limits=LIMITS,
-            access=access,
-        )
-    except Forfeit as fault:
-        return Built(fault.evidence.detail, "", time.monotonic() - began_s)
-    reason = await _wait(launched, output, limit_s)
-    text = output.tail(DEFAULT_KEPT_BYTES)
-    if reason is not None and (missing := find_missing_program(text)) is not None:
-        reason = f"{reason}: {how_to_install(missing)}"
-    return Built(reason, text, time.monotonic() - began_s)
+    fetches = plan_fetches(folder, command, fetch)
+    programs = {Path(each[0]).name for each in (command, *(one.command for one in fetches)) if each}
+    if any(each.command[:3] == ("python3", "-m", "pip") for each in fetches):
+        programs.add("pip")
+    registries = read_registries(PROXY_PORT if launcher.is_sandboxed else None)
+    with _build_home(programs, folder, launcher) as home:
+        if home is not None:
+            _write_settings(home, registries)
+        run = _Run(launcher, folder, home, registries, limit_s)
+        failed: _Failure | None = None
+        for each in fetches:
+            failed = await run.fetch(each) or failed
+            if failed is not None and (failed.is_final or command is None):
+                return Built(
+                    failed.reason, run.output.text(), time.monotonic() - began_s, is_fetch=True
+                )
+        reason = None if command is None else await run.build(command)
+        if reason is not None:
+            lacked_network = launcher.is_sandboxed and _NO_NETWORK.search(run.output.text())
+            if failed is not None:
+                reason += f"; before that, {failed.reason}"
+            elif lacked_network:
+                reason += _NETWORK_HINT
+    return Built(reason, run.output.text(), time.monotonic() - began_s)
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """A fetch that has failed."""
+
+    reason: str
+    is_final: bool
+    """False if the build may succeed all the same."""
+
+
+class _Run:
+    """Runs the fetches and the build of one bot, one after the other.
+
+    Args:
+        launcher: starts the programs.
+        folder: the bot's folder.
+        home: the new home folder; None if programs use that of the user.
+        registries: what a fetch may know and reach.
+        limit_s: how many seconds each program may take.
+    """
+
+    def __init__(
+        self,
+        launcher: Launcher,
+        folder: Path,
+        home: Path | None,
+        registries: Registries,
+        limit_s: float,
+    ) -> None:
+        self.output = Output(DEFAULT_KEPT_BYTES - _HEAD_BYTES, _HEAD_BYTES)
+        """The output of all programs."""
+        self._launcher = launcher
+        self._folder = folder
+        self._home = home
+        self._registries = registries
+        self._limit_s = limit_s
+        # a sandbox shows the new home folder at the path of the user's home folder
+        self._visible_home = home if home and not launcher.is_sandboxed else Path.home()
+
+    async def fetch(self, fetch: Fetch) -> _Failure | None:
+        """Fetch packages. Return why that failed; None if it succeeded."""
+        self.output.add(f"$ {' '.join(fetch.command)}\n".encode())
+        manager = fetch.manager
+        if manager is None:
+            return await self._fetch_in(self._folder, fetch)
+        work = Path(tempfile.mkdtemp(prefix="fetch-", dir=self._folder.parent))
+        try:
+            copy_files(manager, self._folder, work, self._registries.addresses)
+            failure = await self._fetch_in(work, fetch)
+            if failure is None:
+                take_result(manager, work, self._folder)
+        except UserError as error:
+            return _Failure(str(error), is_final=True)
+        finally:
+            remove_folder(work)
+        return failure
+
+    async def _fetch_in(self, folder: Path, fetch: Fetch) -> _Failure | None:
+        async with _open_gateway(self._launcher, self._registries) as (gateway, socket):
+            access = Access(
+                home=self._home,
+                writable=(folder,),
+                readable=(*_existing(self._registries.certificates), *rustup_folders()),
+                link=None if socket is None else socket.parent,
+                relay=None if socket is None else (socket, PROXY_PORT),
+            )
+            before = self.output.total
+            environment = (
+                _own_environment()
+                if self._home is None
+                else fetch_environment(
+                    self._visible_home, self._registries, sandboxed=self._launcher.is_sandboxed
+                )
+            )
+            reason = await self._start(fetch.command, folder, environment, access)
+        if reason is None:
+            return None
+        label = "build.fetch" if fetch.manager is None else " ".join(fetch.command[:3])
+        reason = f"{label}: {reason}"
+        if gateway is None:
+            printed = self.output.tail(self.output.total - before)
+            lacks_network = _NO_NETWORK.search(printed) is not None
+        else:
+            lacks_network = bool(gateway.unreachable)
+            if gateway.unreachable:
+                reason += f"; cannot be reached: {', '.join(sorted(gateway.unreachable))}"
+            if gateway.refused:
+                reason += f"; no registry of this machine: {', '.join(sorted(gateway.refused))}"
+        if fetch.manager is not None and fetch.manager.rule and not lacks_network:
+            reason += f"; {fetch.manager.rule}"
+        is_decisive = fetch.manager is None or fetch.manager.is_decisive
+        return _Failure(reason, is_final=is_decisive and not lacks_network)
+
+    async def build(self, command: Sequence[str]) -> str | None:
+        """Run the build command. Return why it failed; None if it succeeded."""
+        if self.output.total:
+            self.output.add(f"$ {' '.join(command)}\n".encode())
+        access = Access(home=self._home, writable=(self._folder,), readable=rustup_folders())
+        return await self._start(command, self._folder, self._build_environment(), access)
+
+    async def _start(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        access: Access = NO_ACCESS,
+    ) -> str | None:
+        """Run a program to its end. Return why it failed; None if it succeeded."""
+        before = self.output.total
+        try:
+            launched = await self._launcher.launch(
+                command, folder=folder, environment=environment, limits=LIMITS, access=access
+            )
+        except Forfeit as fault:
+            return fault.evidence.detail
+        reason = await _wait(launched, self.output, self._limit_s)
+        if reason is None:
+            return None
+        printed = self.output.tail(self.output.total - before)
+        if (missing := find_missing_program(printed)) is not None:
+            return f"{reason}: {how_to_install(missing)}"
+        if (library := find_missing_library(printed)) is not None:
+            return f"{reason}: {library}"
+        return reason
+
+    def _build_environment(self) -> dict[str, str]:
+        packages = self._folder / PYTHON_PACKAGES
+        has_packages = packages.is_dir()
+        python = {"PYTHONPATH": str(packages)} if has_packages else {}
+        if self._home is None:
+            return _own_environment() | python
+        return {
+            **isolated_environment(self._visible_home, with_python=has_packages),
+            **_OFFLINE_VARIABLES,
+            **python,
+            "JAVA_TOOL_OPTIONS": f"-Duser.home={self._visible_home}",
+        }
+
+
+@asynccontextmanager
+async def _open_gateway(
+    launcher: Launcher, registries: Registries
+) -> AsyncIterator[tuple[Gateway, Path] | tuple[None, None]]:
+    """Open the gateway of a fetch, and yield it with its socket. Without a sandbox there is none."""
+    if not launcher.is_sandboxed:
+        yield None, None
+        return
+    with run_folder() as folder:
+        socket = ProgramFolder(folder).socket
+        async with Gateway(socket, registries.addresses) as gateway:
+            yield gateway, socket
+
+
+def _write_settings(home: Path, registries: Registries) -> None:
+    """Write the settings files of package managers into a home folder that only the referee has written to."""
+    for name, content in registries.files.items():
+        file = home / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+
+
+def _existing(paths: Sequence[Path]) -> tuple[Path, ...]:
+    return tuple(path for path in paths if path.exists())
 
 
 def find_missing_program(output: str) -> str | None:
@@ -199,18 +369,23 @@ async def _wait(launched: RunningProgram, output: Output, limit_s: float) -> str
 
 
 @contextmanager
-def _build_home(command: Sequence[str], folder: Path) -> Iterator[Path]:
+def _build_home(
+    programs: Collection[str], folder: Path, launcher: Launcher
+) -> Iterator[Path | None]:
     """Create a home folder for a build, copy caches into it, and remove it after the build.
 
-    The home folder is next to the bot's folder, so that both are on the same disk. Raises `VoidGame` if a folder
-    cannot be written, for example because the disk is full.
+    The home folder is next to the bot's folder, so that both are on the same disk. Without isolation there is none.
+    Raises `VoidGame` if a folder cannot be written, for example because the disk is full.
     """
+    if launcher.is_unprotected:
+        yield None
+        return
     try:
         home = Path(tempfile.mkdtemp(prefix="home-", dir=folder.parent))
     except OSError as error:
         raise VoidGame(f"no room for a build: {error}") from error
     try:
-        for cache in _CACHES.get(Path(command[0]).name, ()):
+        for cache in (each for program in programs for each in _CACHES.get(program, ())):
             _copy_cache(Path.home() / cache, home / cache)
         yield home
     except OSError as error:
@@ -232,25 +407,6 @@ def _copy_cache(cache: Path, target: Path) -> None:
                 raise
 
 
-def _isolated_environment(home: Path, *, network: bool) -> dict[str, str]:
-    """Return the environment variables of an isolated build: harmless ones of the referee, and the home folder.
-
-    Args:
-        home: the path at which the build sees its home folder. A sandbox uses the path of the user's home folder,
-            because some tools accept a copied cache only at the path of the original.
-        network: True if the build may use the network.
-    """
-    names = (*_VARIABLES, *_NETWORK_VARIABLES) if network else _VARIABLES
-    inherited = {name: os.environ[name] for name in names if name in os.environ}
-    own = {
-        "HOME": str(home),
-        "TMPDIR": str(home),
-        "JAVA_TOOL_OPTIONS": f"-Duser.home={home}",  # Java ignores HOME
-    }
-    return inherited | _rustup_variables() | own
-
-
-def _rustup_variables() -> dict[str, str]:
-    """Return the environment variable that names the folder of rustup's toolchains; empty without rustup."""
-    rustup = Path(os.environ.get("RUSTUP_HOME", Path.home() / ".rustup"))
-    return {"RUSTUP_HOME": str(rustup)} if (rustup / "toolchains").is_dir() else {}
+def _own_environment() -> dict[str, str]:
+    """Return the environment of programs without isolation: that of the referee, without passwords."""
+    return {key: value for key, value in os.environ.items() if key not in _SECRETS}

@@ -20,6 +20,8 @@ from referee.sandbox import DEFAULT_LIMITS, Limits
 from referee.toml_file import FileModel, Line, Name
 
 FILE_NAME = "bot.toml"
+PYTHON_PACKAGES = "site-packages"
+"""The folder of a bot with its packages for Python. Its build and its processes get it as PYTHONPATH."""
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,31}")
 
 
@@ -63,7 +65,13 @@ class LimitsTable(FileModel):
 
 
 def _check_command(command: tuple[str, ...]) -> tuple[str, ...]:
-    if not command or not command[0]:
+    if not command:
+        raise ValueError("must not be empty: name a program")
+    return _check_words(command)
+
+
+def _check_words(command: tuple[str, ...]) -> tuple[str, ...]:
+    if command and not command[0]:
         raise ValueError("must not be empty: name a program")
     if any("\0" in word for word in command):
         raise ValueError("a NUL character cannot be passed to a program")
@@ -94,6 +102,10 @@ class Build(FileModel):
     """`[build]`: how the bot is built."""
 
     command: Command
+    fetch: Annotated[tuple[str, ...], Field(strict=False), AfterValidator(_check_words)] | None = (
+        None
+    )
+    """The command that fetches the packages; empty to fetch nothing; None if the files of the bot decide."""
 
 
 class Run(FileModel):

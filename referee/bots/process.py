@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from referee.bots.clock import Clock
-from referee.bots.manifest import BotSpec
+from referee.bots.manifest import PYTHON_PACKAGES, BotSpec
 from referee.bots.outbox import Cores
 from referee.bots.server import OWN, BotServer, ReachableServer, Sender, Stream
 from referee.bots.session import Session
@@ -174,6 +174,7 @@ class BotProcess:
         check_capacity()
         await self._server.start()
         scratch = str(self._folder.scratch)
+        packages = self.spec.folder / PYTHON_PACKAGES
         try:
             async with asyncio.timeout(limit_us / 1e6):
                 self._launched = launched = await self._launcher.launch(
@@ -188,6 +189,7 @@ class BotProcess:
                         if self._is_relayed
                         else self._server.address,
                         "REFEREE_TOKEN": self._token,
+                        **({"PYTHONPATH": str(packages)} if packages.is_dir() else {}),
                     },
                     limits=self.spec.limits,
                     access=Access(

@@ -94,9 +94,9 @@ class StartUpSteps:
         return pass_with(f"{manifest.bot}, {manifest.language}; rulesets: {rulesets}")
 
     async def build(self) -> Finding:
-        """Copy the folder and run the manifest's build command in the copy.
+        """Copy the folder, fetch the packages that the bot needs, and run the manifest's build command in the copy.
 
-        Raises `StepFailure` if the folder cannot be copied or the build fails.
+        Raises `StepFailure` if the folder cannot be copied, or if the fetch or the build fails.
         """
         assert self.manifest is not None  # noqa: S101 - `read_manifest` has run
         command = " ".join(self.manifest.build.command) if self.manifest.build else ""
@@ -104,7 +104,9 @@ class StartUpSteps:
             self.copy = copy = await self._workshop.copy(self._folder)
         except BuildError as error:
             raise StepFailure(
-                f"`{command}` exits with 0 within {LIMIT_S / 60:g} minutes, in a copy of the folder",
+                "packages that can be fetched from a registry"
+                if error.is_fetch
+                else f"`{command}` exits with 0 within {LIMIT_S / 60:g} minutes, in a copy of the folder",
                 error.reason,
                 error.output,
             ) from None
@@ -112,6 +114,8 @@ class StartUpSteps:
             raise StepFailure(
                 "a folder that can be copied: builds run in a copy", str(error)
             ) from None
+        if not command and copy.build_s is not None:
+            return pass_with(f"{copy.build_s:.1f} s: packages were fetched; no build command")
         if not command:
             return pass_with("no build command: nothing to build")
         if copy.build_s is None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from referee.cli.isolation import NetworkOption
 from referee.cli.options import INTERRUPTED, console
 from referee.errors import UserError
 from referee.roster.roster import Roster
@@ -141,7 +140,6 @@ def worker(
         ),
     ] = None,
     bots: FolderOption = None,
-    network: NetworkOption = False,
     tls_ca: AuthorityOption = None,
     tls_cert: CertificateOption = None,
     tls_key: KeyOption = None,
@@ -168,7 +166,7 @@ def worker(
             f"--host {host}: other machines would reach the workers without TLS; give --tls-ca, --tls-cert and --tls-key"
         )
     security = None if certificates is None else certificates.security()
-    found = places(cores, bots or default_folder(), network=network)
+    found = places(cores, bots or default_folder())
     with suppress(KeyboardInterrupt):
         asyncio.run(
             serve(

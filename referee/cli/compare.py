@@ -23,7 +23,6 @@ from referee.cli.cluster import (
     choose_cluster,
 )
 from referee.cli.isolation import (
-    NetworkOption,
     NewTournamentIsolationOption,
     RequireOption,
     roster_of,
@@ -103,7 +102,6 @@ def compare(
     db: DbOption = None,
     isolation: NewTournamentIsolationOption = None,
     require: RequireOption = None,
-    network: NetworkOption = False,
     cluster: ClusterOption = None,
     tls_ca: AuthorityOption = None,
     tls_cert: CertificateOption = None,
@@ -126,7 +124,6 @@ def compare(
         db,
         isolation=isolation,
         require=require,
-        network=network,
         place=place,
     ) as (store, tournament, under, interrupts):
         play_to_end(store, tournament, under, interrupts, place)
@@ -176,7 +173,6 @@ def challenge(
     db: DbOption = None,
     isolation: NewTournamentIsolationOption = None,
     require: RequireOption = None,
-    network: NetworkOption = False,
     cluster: ClusterOption = None,
     tls_ca: AuthorityOption = None,
     tls_cert: CertificateOption = None,
@@ -207,7 +203,6 @@ def challenge(
         db,
         isolation=isolation,
         require=require,
-        network=network,
         place=place,
     ) as (store, tournament, under, interrupts):
         play_to_end(store, tournament, under, interrupts, place)

@@ -74,10 +74,6 @@ RequireOption = Annotated[
         help="Start no bots if the isolation is weaker than this rung.",
     ),
 ]
-NetworkOption = Annotated[
-    bool,
-    typer.Option("--allow-network", help="Let builds use the network, for downloads."),
-]
 
 
 def select_isolation_for(
@@ -174,22 +170,19 @@ def _description(isolation: Isolation) -> str:
     return f"Isolation of the bots: {isolation.summary}{hint}"
 
 
-def workshop_at(
-    folder: Path, launcher: Launcher | None = None, *, network: bool = False
-) -> Workshop:
+def workshop_at(folder: Path, launcher: Launcher | None = None) -> Workshop:
     """Return the workshop that copies and builds the bots of a league. The workshop prints a line for each build.
 
     Args:
         folder: the folder of the league.
         launcher: starts the builds; None if the caller builds no bot.
-        network: True if builds may use the network.
     """
-    return Workshop(folder, launcher, network=network, on_build=_announce)
+    return Workshop(folder, launcher, on_build=_announce)
 
 
-def roster_of(league: League, launcher: Launcher | None = None, *, network: bool = False) -> Roster:
-    """Return the roster of a league. See `workshop_at` for `launcher` and `network`."""
-    return Roster(league, workshop_at(league.folder, launcher, network=network))
+def roster_of(league: League, launcher: Launcher | None = None) -> Roster:
+    """Return the roster of a league. See `workshop_at` for `launcher`."""
+    return Roster(league, workshop_at(league.folder, launcher))
 
 
 def now_us() -> int:
@@ -198,8 +191,15 @@ def now_us() -> int:
 
 
 def _announce(manifest: Manifest) -> None:
-    command = " ".join(manifest.build.command) if manifest.build else ""
-    notes.print(f"Building {manifest.name}: {command}", soft_wrap=True)
+    name, build = manifest.name, manifest.build
+    if build is None:
+        notes.print(f"Fetching the packages of {name}", soft_wrap=True)
+        return
+    if build.fetch:
+        # the author's own program reaches registries, so whoever submits the bot must see it
+        command = " ".join(build.fetch)
+        notes.print(f"Fetching the packages of {name}: {command}", soft_wrap=True)
+    notes.print(f"Building {name}: {' '.join(build.command)}", soft_wrap=True)
 
 
 @app.command()

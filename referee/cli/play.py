@@ -14,11 +14,11 @@ import typer
 import uvloop
 
 from referee import toml_file
+from referee.bots.fetch import plan_fetches
 from referee.bots.manifest import BotSpec, load_manifest
 from referee.cli.games import load_record, show_record
 from referee.cli.isolation import (
     IsolationOption,
-    NetworkOption,
     RequireOption,
     find_bots,
     now_us,
@@ -94,7 +94,6 @@ def play(
     as_json: JsonOption = False,
     isolation: IsolationOption = None,
     require: RequireOption = None,
-    network: NetworkOption = False,
 ) -> None:
     """Play one game between bots; the first bot starts.
 
@@ -114,9 +113,7 @@ def play(
     for folder in filter(_is_path, bots):
         load_manifest(Path(folder))  # a wrong bot.toml must fail before a league is created
     under = _select_isolation(bots, league, db, isolation, require)
-    specs = uvloop.run(
-        _load_bots(bots, _Places(league, db, make_launcher(under), network), keep=keep)
-    )
+    specs = uvloop.run(_load_bots(bots, _Places(league, db, make_launcher(under)), keep=keep))
     _check_bots(specs, rules)
     warn_if_not_full(under, isolation)
     order = make_free_task(specs, rules, text, under)
@@ -221,8 +218,6 @@ class _Places(NamedTuple):
     db: str | None
     """The URL of the database; None for the file in the league folder."""
     launcher: Launcher
-    network: bool
-    """True if builds may use the network."""
 
 
 async def _load_bots(texts: list[str], places: _Places, *, keep: bool) -> tuple[BotSpec, ...]:
@@ -234,7 +229,7 @@ async def _load_bots(texts: list[str], places: _Places, *, keep: bool) -> tuple[
 
 
 async def _load_bot(text: str, places: _Places, league: League | None, *, keep: bool) -> BotSpec:
-    workshop = workshop_at(places.folder, places.launcher, network=places.network)
+    workshop = workshop_at(places.folder, places.launcher)
     if not _is_path(text):
         if league is None:
             raise UserError(
@@ -247,7 +242,7 @@ async def _load_bot(text: str, places: _Places, league: League | None, *, keep: 
     if league is not None and keep:
         return (await Roster(league, workshop).submit(Path(text), now_us=now_us())).spec
     manifest = load_manifest(Path(text))
-    if manifest.build is None:
+    if manifest.build is None and not plan_fetches(Path(text), None, None):
         return manifest.spec(Path(text))
     return (await workshop.copy(Path(text))).spec
 

@@ -26,7 +26,6 @@ from referee.cli.cluster import (
     choose_workers,
 )
 from referee.cli.isolation import (
-    NetworkOption,
     NewTournamentIsolationOption,
     OldTournamentIsolationOption,
     RequireOption,
@@ -106,7 +105,6 @@ def run(
     db: DbOption = None,
     isolation: NewTournamentIsolationOption = None,
     require: RequireOption = None,
-    network: NetworkOption = False,
     cluster: ClusterOption = None,
     tls_ca: AuthorityOption = None,
     tls_cert: CertificateOption = None,
@@ -142,7 +140,6 @@ def run(
         db,
         isolation=isolation,
         require=require,
-        network=network,
         place=place,
     ) as (store, tournament, under, interrupts):
         if save is not None and content is not None:
@@ -160,7 +157,6 @@ def open_new_tournament(
     *,
     isolation: str | None,
     require: str | None,
-    network: bool,
     place: ClusterChoice | None,
 ) -> Iterator[tuple[League, Tournament, Isolation, Interrupts]]:
     """Create a tournament, and yield what `play_to_end` needs to play it. The league stays open and locked until the `with` ends.
@@ -173,7 +169,7 @@ def open_new_tournament(
     config = replace(config, isolation=choice.lasting)  # stored, so it holds for `resume` too
     under = _select_isolation(choice, require, config, league, db)
     with League.open(league, create=True, db=db) as store, store.lock():
-        roster = roster_of(store, make_launcher(under), network=network)
+        roster = roster_of(store, make_launcher(under))
         bots = uvloop.run(enter_bots(config, roster, now_us=now_us()))
         with Interrupts() as interrupts:
             tournament = create_tournament(

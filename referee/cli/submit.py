@@ -16,7 +16,6 @@ from referee.check import Report, Step
 from referee.check.conformance import check_bot
 from referee.cli.isolation import (
     IsolationOption,
-    NetworkOption,
     RequireOption,
     now_us,
     parse_rung,
@@ -85,7 +84,6 @@ def submit(
     ] = False,
     isolation: IsolationOption = None,
     require: RequireOption = None,
-    network: NetworkOption = False,
 ) -> None:
     """Check a bot and copy it into the league.
 
@@ -97,7 +95,7 @@ def submit(
     load_manifest(path)  # a wrong bot.toml must fail before a league is created
     under = select_isolation_for(parse_rung("--isolation", isolation), require, lambda: [path])
     with League.open(league, create=True, db=db) as store:
-        workshop = workshop_at(store.folder, make_launcher(under), network=network)
+        workshop = workshop_at(store.folder, make_launcher(under))
         roster = Roster(store, workshop)
         if not any_author:
             roster.check_author(path)
@@ -123,7 +121,6 @@ def check(
     as_json: JsonOption = False,
     isolation: IsolationOption = None,
     require: RequireOption = None,
-    network: NetworkOption = False,
 ) -> None:
     """Build a bot, play with it, and report step by step what is right and what is not.
 
@@ -136,7 +133,7 @@ def check(
     under = select_isolation_for(parse_rung("--isolation", isolation), require, lambda: [path])
     warn_if_not_full(under, isolation)
     with run_folder() as folder:
-        workshop = Workshop(folder, make_launcher(under), on_build=lambda _: None, network=network)
+        workshop = Workshop(folder, make_launcher(under), on_build=lambda _: None)
         report = run_check(path, workshop, as_json=as_json)
     if not report.ok:
         raise typer.Exit(UNSOUND)

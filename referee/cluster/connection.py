@@ -228,7 +228,7 @@ def _local_count(text: str) -> int:
 async def _local_cluster(workers: int, cache: Path) -> AsyncIterator[str]:
     """Start a scheduler in this process and workers on this machine; provide the scheduler's address."""
     with run_folder() as scratch, dask.config.set(CONFIG | {SCRATCH: str(scratch)}):
-        found = places(workers, cache, network=False)
+        found = places(workers, cache)
         cluster = SpecCluster(
             scheduler={
                 "cls": Scheduler,

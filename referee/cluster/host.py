@@ -90,17 +90,16 @@ def worker_options(place: Place, security: Security | None) -> dict[str, Any]:
     }
 
 
-def places(count: int | None, folder: Path, *, network: bool) -> list[Place]:
+def places(count: int | None, folder: Path) -> list[Place]:
     """Return a place for each worker of this machine, one core each.
 
     Args:
         count: the number of workers; None for one per core. With more workers than cores, workers share cores.
         folder: see `Place`.
-        network: see `Place`.
     """
     cores = sorted(os.sched_getaffinity(0))
     numbers = range(len(cores) if count is None else count)
-    return [Place(frozenset({cores[number % len(cores)]}), folder, network) for number in numbers]
+    return [Place(frozenset({cores[number % len(cores)]}), folder) for number in numbers]
 
 
 async def run_workers(

@@ -36,8 +36,6 @@ class Place:
     """The CPU cores for the games of this worker; empty for all cores."""
     folder: Path
     """The folder for copies of bots. All Dask workers of a user on this machine can share it."""
-    network: bool
-    """Whether builds may use the network."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +83,6 @@ class Deployment:
             place.folder,
             make_launcher(isolation),
             on_build=lambda _: None,
-            network=place.network,
         )
         self._resources = AsyncExitStack()
         self._workers: Workers | None = None

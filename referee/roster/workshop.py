@@ -3,8 +3,8 @@
 bots/NAME/lock           locked while a copy of this bot is made or removed
 bots/NAME/new-*/bot      an unfinished copy, whose hash is not yet known
 bots/NAME/HASH/bot       the copy, in which the bot is built and from which it is run
-bots/NAME/HASH/source.tar the files before the build, for other machines; only if the bot has a build
-bots/NAME/HASH/build.log the output of the build
+bots/NAME/HASH/source.tar the files before fetch and build, for other machines; only if the bot has one of both
+bots/NAME/HASH/build.log the output of fetch and build
 bots/NAME/HASH/ready     exists when the copy and its build are complete
 """
 
@@ -24,6 +24,7 @@ from pathlib import Path
 
 from referee.bots import snapshot as snapshots
 from referee.bots.build import Built, build
+from referee.bots.fetch import plan_fetches
 from referee.bots.manifest import FILE_NAME, BotSpec, Manifest, Variant, load_manifest
 from referee.errors import UserError
 from referee.sandbox.folders import remove_folder
@@ -39,7 +40,8 @@ _NEW = "new-"
 _LOCK = "lock"
 _LOCK_FLAGS = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
 _LOCK_POLL_S = 0.05
-_LAST_LINES = 40
+_FIRST_LINES, _LAST_LINES = 15, 25
+"""How many lines of a failed build's output are shown."""
 
 
 # The states of a copy:
@@ -53,14 +55,17 @@ _LAST_LINES = 40
 
 
 class BuildError(UserError):
-    """The build of a bot has failed."""
+    """The build of a bot has failed, or the fetch of its packages before it."""
 
-    def __init__(self, bot: str, reason: str, output: str) -> None:
-        super().__init__(f"{bot}: {FILE_NAME}: build.command: {reason}")
+    def __init__(self, bot: str, reason: str, output: str, *, is_fetch: bool = False) -> None:
+        step = "the fetch of its packages" if is_fetch else f"{FILE_NAME}: build.command"
+        super().__init__(f"{bot}: {step}: {reason}")
         self.reason = reason
         """Why the build failed, in one sentence."""
         self.output = output
-        """The last lines of the build's output, with control characters escaped."""
+        """The first and the last lines of the output, with control characters escaped."""
+        self.is_fetch = is_fetch
+        """Whether the fetch failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,7 @@ class Copy:
     spec: BotSpec
     """How to start the bot from the copy. `spec.bot` is the id from the manifest; the league may use another id."""
     build_s: float | None
-    """How many seconds the build took; None if the bot needs no build, or if the same content was built before."""
+    """How many seconds fetch and build took; None if the bot needs neither, or if the same content was built before."""
 
 
 class Workshop:
@@ -83,7 +88,6 @@ class Workshop:
         folder: the league's folder; the copies are in its subfolder `bots`.
         launcher: starts the builds; None if nothing will be built.
         on_build: called with the manifest before a bot is built.
-        network: True if builds may use the network.
     """
 
     def __init__(
@@ -92,11 +96,9 @@ class Workshop:
         launcher: Launcher | None,
         *,
         on_build: Callable[[Manifest], None],
-        network: bool = False,
     ) -> None:
         self._folder = folder / "bots"
         self._launcher = launcher
-        self._network = network
         self._on_build = on_build
 
     @property
@@ -207,21 +209,21 @@ class Workshop:
         return self._folder / name / content_hash[:_HASH_LENGTH]
 
     async def _finish(self, manifest: Manifest, home: Path) -> float | None:
-        """Build the bot in its new copy if needed, and mark the copy as ready. Return `Copy.build_s`.
+        """Fetch packages and build the bot in its new copy if needed, and mark the copy as ready. Return `Copy.build_s`.
 
         If there is an error, remove the copy and raise the error.
         """
         build_s = None
         try:
-            if manifest.build is not None:
+            command, fetch = (
+                (None, None)
+                if manifest.build is None
+                else (manifest.build.command, manifest.build.fetch)
+            )
+            if command is not None or plan_fetches(home / _BOT, None, None):
                 self._on_build(manifest)
                 (home / _SOURCE).write_bytes(_make_archive(home / _BOT))
-                built = await build(
-                    manifest.build.command,
-                    home / _BOT,
-                    launcher=self.launcher,
-                    network=self._network,
-                )
+                built = await build(command, home / _BOT, launcher=self.launcher, fetch=fetch)
                 _check_build(manifest, built, home / _BOT)
                 (home / _LOG).write_text(built.output)
                 build_s = built.elapsed_s
@@ -251,7 +253,8 @@ def _check_build(manifest: Manifest, built: Built, folder: Path) -> None:
     """
     reason = built.reason or _find_damage(manifest, folder)
     if reason is not None:
-        raise BuildError(manifest.name, reason, _last_lines(built.output))
+        output = _excerpt(built.output)
+        raise BuildError(manifest.name, reason, output, is_fetch=built.is_fetch)
 
 
 def _find_damage(manifest: Manifest, folder: Path) -> str | None:
@@ -269,12 +272,13 @@ def _find_damage(manifest: Manifest, folder: Path) -> str | None:
     return None
 
 
-def _last_lines(output: str) -> str:
-    """Return the last lines of a build's output. If lines are omitted, the first line says how many."""
+def _excerpt(output: str) -> str:
+    """Return the first and the last lines of a build's output. If lines are left out, a line in between says how many."""
     lines = output.splitlines()
-    omitted = len(lines) - _LAST_LINES
-    head = [f"… {omitted} lines before"] if omitted > 0 else []
-    return "\n".join(head + lines[-_LAST_LINES:])
+    left_out = len(lines) - _FIRST_LINES - _LAST_LINES
+    if left_out > 0:
+        lines[_FIRST_LINES:-_LAST_LINES] = [f"… {left_out} lines left out …"]
+    return "\n".join(lines)
 
 
 @contextmanager

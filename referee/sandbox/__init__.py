@@ -63,8 +63,6 @@ class Access:
     """Folders in which the program may change everything. The program's own folder may be one of these."""
     readable: tuple[Path, ...] = ()
     """Files and folders that the program may only read."""
-    network: bool = False
-    """Whether the program may use the network of this machine."""
     relay: tuple[Path, int] | None = None
     """The path of a UNIX socket, and a port. The sandbox forwards each connection on the port of its loopback address to
     the socket. None if no port is forwarded."""

@@ -40,8 +40,6 @@ _ETC = (
     "timezone",
 )
 """The files and folders of /etc that programs need. They say nothing about the users of this machine."""
-_ETC_NETWORK = ("hosts", "nsswitch.conf", "resolv.conf")
-"""The files of /etc that only programs with access to the network need."""
 _INSTALLATION_FOLDERS = ("lib", "lib64", "libexec", "share")
 """If one of these folders lies beside a folder `bin`, the parent of both is an installation, which is shown whole."""
 _MAX_LINKS = 20
@@ -70,9 +68,7 @@ def command_line(
     """
     access = program.access
     words = [_bubblewrap_source(bwrap, mounts)]
-    for name in _NAMESPACES:
-        if name != "net" or not access.network:
-            words += [f"--unshare-{name}"]
+    words += [f"--unshare-{name}" for name in _NAMESPACES]
     words += ["--unshare-cgroup-try"]  # so that /proc does not show the name of the cgroup
     words += ["--hostname", "sandbox", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     words += ["--as-pid-1", *(("--seccomp", str(_FILTER)) if has_filter else ())]
@@ -103,7 +99,7 @@ def _bubblewrap_source(bwrap: Path, mounts: Mounts) -> str:
 
 def _file_options(program: ProgramSpec, mounts: Mounts) -> list[str]:
     access, limits, path = program.access, program.limits, program.environment.get("PATH", "")
-    words = [word for each in _system_paths(network=access.network) for word in mounts.show(each)]
+    words = [word for each in _system_paths() for word in mounts.show(each)]
     for target, link in _root_links():
         words += ["--symlink", target, link]
     words += [*_proc_options(limits, mounts), "--dev", "/dev", *mounts.show_devices()]
@@ -155,11 +151,10 @@ def _root_links() -> list[tuple[str, str]]:
     return [(str(path.readlink()), str(path)) for path in paths if path.is_symlink()]
 
 
-def _system_paths(*, network: bool) -> list[Path]:
+def _system_paths() -> list[Path]:
     """Return the folders and files of the system that a sandbox shows."""
     folders = [Path("/", name) for name in _ROOT_FOLDERS]
-    patterns = (*_ETC, *_ETC_NETWORK) if network else _ETC
-    etc = [path for pattern in patterns for path in sorted(Path("/etc").glob(pattern))]
+    etc = [path for pattern in _ETC for path in sorted(Path("/etc").glob(pattern))]
     return [_SYSTEM, *(path for path in folders if path.is_dir() and not path.is_symlink()), *etc]
 
 

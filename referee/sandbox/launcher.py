@@ -123,16 +123,19 @@ class RunningProgram(Protocol):
 
 
 class Output:
-    """Read one output of a process (standard output or standard error) all the time, and keep its last bytes.
+    """Read one output of a process (standard output or standard error) all the time, and keep its first and last bytes.
 
-    So the process never waits for a full pipe. At most `2 * kept_bytes` bytes are in memory.
+    So the process never waits for a full pipe. At most `head_bytes + 2 * kept_bytes` bytes are in memory.
 
     Args:
         kept_bytes: how many bytes from the end of the output are kept.
+        head_bytes: how many bytes from the beginning of the output are kept too.
     """
 
-    def __init__(self, kept_bytes: int = DEFAULT_KEPT_BYTES) -> None:
+    def __init__(self, kept_bytes: int = DEFAULT_KEPT_BYTES, head_bytes: int = 0) -> None:
         self._kept_bytes = kept_bytes
+        self._head_bytes = head_bytes
+        self._head = b""
         self._bytes = bytearray()
         self.total = 0
         """How many bytes of the output have been read."""
@@ -145,21 +148,31 @@ class Output:
 
     def add(self, chunk: bytes) -> None:
         """Append a chunk. Drop the oldest bytes if there are more than `2 * kept_bytes`."""
-        self._bytes += chunk
         self.total += len(chunk)
+        if missing := self._head_bytes - len(self._head):
+            self._head += chunk[:missing]
+            chunk = chunk[missing:]
+        self._bytes += chunk
         if len(self._bytes) > 2 * self._kept_bytes:
             del self._bytes[: -self._kept_bytes]
 
     def last_bytes(self) -> bytes:
-        """Return the last `kept_bytes` bytes of the output, or the whole output if it is shorter."""
+        """Return the last `kept_bytes` bytes after the head, or all bytes after the head if there are fewer."""
         return bytes(self._bytes[-self._kept_bytes :])
 
     def tail(self, size: int) -> str:
         """Return the last `size` bytes as text. Escape control characters except line ends and tabs."""
-        text = self._bytes[-size:].decode("utf-8", "backslashreplace")
-        return "".join(
-            char if char.isprintable() or char in "\n\t" else _escape(char) for char in text
-        )
+        if self.total == len(self._head) + len(self._bytes):
+            return _as_text((self._head + self._bytes)[max(0, self.total - size) :])
+        return _as_text(self._bytes[-size:])
+
+    def text(self) -> str:
+        """Return all kept bytes as text, escaped as in `tail`. A line says how many bytes were left out in between."""
+        last = self.last_bytes()
+        left_out = self.total - len(self._head) - len(last)
+        if not left_out:
+            return _as_text(self._head + last)
+        return f"{_as_text(self._head)}\n… {left_out} bytes left out …\n{_as_text(last)}"
 
 
 class Launcher(Protocol):
@@ -266,6 +279,12 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+def _as_text(data: bytes | bytearray) -> str:
+    """Return output as text. Escape control characters except line ends and tabs."""
+    text = data.decode("utf-8", "backslashreplace")
+    return "".join(char if char.isprintable() or char in "\n\t" else _escape(char) for char in text)
 
 
 def _escape(char: str) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import re
 import sys
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -55,6 +56,28 @@ _PACKAGES = {
     "uv": "uv: https://docs.astral.sh/uv",
 }
 """What to install for each well-known program."""
+_MISSING_LIBRARY = re.compile(
+    r"fatal error: '?([\w./+-]+\.h\w*)'?(?:: No such file| file not found)"  # a compiler: a header
+    r"|cannot find -l([\w+-]+)|unable to find library -l([\w+-]+)"  # a linker
+    r"|provided by \"(\w+)\" with any of|Could NOT find (\w+)|By not providing \"Find(\w+)\.cmake"  # CMake
+    r"|[Nn]o package '([\w.+-]+)' found|Package '?([\w.+-]+)'?,? (?:was )?(?:required by .*, )?not found"  # pkg-config
+)
+"""Matches messages about a header, a library or a package that a C++ build cannot find."""
+_LIBRARIES = {
+    "grpc": "gRPC for C++: `apt install libgrpc++-dev protobuf-compiler-grpc`",
+    "protobuf": "protobuf for C++: `apt install libprotobuf-dev protobuf-compiler`",
+    "google/protobuf": "protobuf for C++: `apt install libprotobuf-dev protobuf-compiler`",
+    "absl": "Abseil: `apt install libabsl-dev`",
+    "boost": "Boost: `apt install libboost-all-dev`",
+    "eigen": "Eigen: `apt install libeigen3-dev`",
+    "gtest": "GoogleTest: `apt install libgtest-dev`",
+    "nlohmann": "JSON for C++: `apt install nlohmann-json3-dev`",
+    "openssl": "OpenSSL: `apt install libssl-dev`",
+    "threads": "a C library: `apt install libc6-dev`",
+    "zlib": "zlib: `apt install zlib1g-dev`",
+    "z": "zlib: `apt install zlib1g-dev`",
+}
+"""What to install for each well-known library of C++, by the beginning of its name or of its headers."""
 _ProgramT = TypeVar("_ProgramT", bound=RunningProgram)
 
 
@@ -261,6 +284,22 @@ def how_to_install(program: str) -> str:
         if known is not None
         else f"{program} is not installed, or not in PATH"
     )
+
+
+def find_missing_library(output: str) -> str | None:
+    """Return what to install for the first well-known library that a C++ build does not find; None if there is none.
+
+    Args:
+        output: the output of compiler, linker, CMake or pkg-config.
+    """
+    for found in _MISSING_LIBRARY.finditer(output):
+        name = next(each for each in found.groups() if each is not None)
+        for known, package in _LIBRARIES.items():
+            if re.match(rf"{re.escape(known)}(?![a-z])", name.lower()) or (
+                len(known) > 1 and name.lower().startswith(known)
+            ):
+                return f"{name} is missing; it belongs to {package}"
+    return None
 
 
 def start_failure(number: int | None, text: str) -> Forfeit | VoidGame:

@@ -8,7 +8,7 @@ import pytest
 
 from referee.bots.build import build, find_missing_program
 from referee.sandbox.process_group import ProcessGroupLauncher
-from referee.sandbox.start import how_to_install
+from referee.sandbox.start import find_missing_library, how_to_install
 
 
 async def run_build(folder, *command, limit_s=20.0):
@@ -91,7 +91,9 @@ async def test_child_of_a_build_may_exit_shortly_after_the_build(tmp_path):
 async def test_output_of_a_build_that_prints_without_end_is_capped(tmp_path):
     result = await run_build(tmp_path, "sh", "-c", "yes", limit_s=0.5)
     assert result.reason == "not finished after 0.5 s"
-    assert len(result.output) == 1 << 20
+    kept = 1 << 20
+    assert kept < len(result.output) < kept + 100
+    assert " bytes left out …\n" in result.output
 
 
 async def test_unknown_missing_program_is_named(tmp_path):
@@ -128,3 +130,55 @@ async def test_missing_program_of_the_bots_folder_is_named(tmp_path):
 )
 def test_missing_program_is_found_in_the_output_of_shells(output, program):
     assert find_missing_program(output) == program
+
+
+GRPC = "gRPC for C++: `apt install libgrpc++-dev protobuf-compiler-grpc`"
+PROTOBUF = "protobuf for C++: `apt install libprotobuf-dev protobuf-compiler`"
+
+
+@pytest.mark.parametrize(
+    ("output", "advice"),
+    [
+        (
+            "src/main.cpp:3:10: fatal error: grpcpp/grpcpp.h: No such file or directory",
+            f"grpcpp/grpcpp.h is missing; it belongs to {GRPC}",
+        ),
+        (
+            "a.cc:1:10: fatal error: 'google/protobuf/message.h' file not found",
+            f"google/protobuf/message.h is missing; it belongs to {PROTOBUF}",
+        ),
+        (
+            'Could not find a package configuration file provided by "gRPC" with any of\n  the names',
+            f"gRPC is missing; it belongs to {GRPC}",
+        ),
+        (
+            "Could NOT find Protobuf (missing: Protobuf_LIBRARIES)",
+            f"Protobuf is missing; it belongs to {PROTOBUF}",
+        ),
+        (
+            "/usr/bin/ld: cannot find -lgrpc++_unsecure: No such file",
+            f"grpc++_unsecure is missing; it belongs to {GRPC}",
+        ),
+        ("No package 'grpc++' found", f"grpc++ is missing; it belongs to {GRPC}"),
+        ("main.cpp:1:10: fatal error: my/own.h: No such file or directory", None),
+        ("main.cpp:1: error: expected ';'", None),
+    ],
+)
+def test_missing_library_of_cpp_comes_with_the_package_to_install(output, advice):
+    assert find_missing_library(output) == advice
+
+
+async def test_build_that_lacks_a_library_says_which_package_to_install(tmp_path):
+    error = "main.cpp:1:10: fatal error: grpcpp/grpcpp.h: No such file or directory"
+    result = await run_build(tmp_path, "sh", "-c", f"echo '{error}' >&2; exit 2")
+    assert result.reason == f"exited with 2: grpcpp/grpcpp.h is missing; it belongs to {GRPC}"
+
+
+async def test_beginning_and_end_of_a_long_output_are_kept(tmp_path):
+    result = await run_python_build(
+        tmp_path, "print('first'); print('x' * 3_000_000); print('last')"
+    )
+    assert result.output.startswith("first\nxxx")
+    assert result.output.endswith("xxx\nlast\n")
+    left_out = 3_000_000 + len("first\n" + "\n" + "last\n") - (1 << 20)
+    assert f"x\n… {left_out} bytes left out …\nx" in result.output

@@ -136,25 +136,51 @@ def built_bot(here, name, *command):
 
 @pytest.mark.extended("plays more bots in the sandbox")
 @pytest.mark.isolation("namespaces")
-def test_build_has_no_network_and_the_error_says_how_to_allow_it(here):
+def test_build_has_no_network_and_the_error_says_where_packages_come_from(here):
     asks = "import urllib.request as u; u.urlopen('http://registry.example', timeout=5)"
     bot = built_bot(here, "asks", "python3", "-c", asks)
     done = here.referee("play", bot, GREEDY, "--ruleset", "duel", **STRONGEST)
     assert done.returncode == 2
     assert done.stderr.endswith(
-        "referee: asks: bot.toml: build.command: exited with 1;"
-        " builds have no network access unless you allow it with --allow-network\n"
+        "referee: asks: bot.toml: build.command: exited with 1; a build has no network: name the packages in a lock"
+        " file, or fetch them with build.fetch (the guide, section 3)\n"
     )
 
 
 @pytest.mark.extended("plays more bots in the sandbox")
-@pytest.mark.isolation("namespaces")
-def test_build_reaches_this_machine_only_if_allowed(here):
-    look = "ls /etc/resolv.conf && echo made > made"
-    bot = built_bot(here, "looks", "sh", "-c", look)
-    arguments = ("play", bot, GREEDY, "--ruleset", "duel")
-    assert here.referee(*arguments, **STRONGEST).returncode == 2
-    assert here.referee(*arguments, "--allow-network", **STRONGEST).returncode == 0
+def test_refused_package_is_named_and_the_league_stays_as_it_was(here):
+    bot = here.folder / "git"
+    shutil.copytree(RANDOM, bot)
+    (bot / "requirements.txt").write_text("six @ git+https://evil.example/six\n")
+    done = here.referee("bots", "submit", bot, **STRONGEST)
+    assert done.returncode == 1
+    shown = " ".join(done.stdout.split())
+    assert "requirements.txt: six @ git+https://evil.example/six: only packages" in shown
+    assert "The bot was not submitted." in done.stdout
+
+
+@pytest.mark.extended("fetches a package from a registry")
+def test_bot_in_python_imports_the_packages_of_its_requirements(here):
+    bot = here.folder / "importer"
+    shutil.copytree(RANDOM, bot)
+    (bot / "requirements.txt").write_text("six==1.16.0\n")
+    program = bot / "bot.py"
+    program.write_text(f"import six\n{program.read_text()}assert 'site-packages' in six.__file__\n")
+    manifest = bot / "bot.toml"
+    manifest.write_text(manifest.read_text().replace('"random"', '"importer"'))
+    done = here.referee("play", bot, GREEDY, "--ruleset", "duel", **STRONGEST)
+    assert done.returncode == 0, done.stderr
+    assert "Fetching the packages of importer\n" in done.stderr
+
+
+@pytest.mark.extended("plays more bots in the sandbox")
+def test_fetch_of_a_manifest_is_shown_to_whoever_plays_the_bot(here):
+    bot = built_bot(here, "fetches", "test", "-e", "got")
+    with (bot / "bot.toml").open("a") as manifest:
+        manifest.write('fetch = ["touch", "got"]\n')
+    done = here.referee("play", bot, GREEDY, "--ruleset", "duel", **STRONGEST)
+    assert done.returncode == 0, done.stderr
+    assert "Fetching the packages of fetches: touch got\n" in done.stderr
 
 
 @pytest.mark.extended("plays more bots in the sandbox")

@@ -40,7 +40,7 @@ class FakeWorkers:
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     monkeypatch.setattr(member, "_DEPLOYMENTS", {})
-    monkeypatch.setattr(member, "_PLACES", [Place(frozenset(), tmp_path, network=False)])
+    monkeypatch.setattr(member, "_PLACES", [Place(frozenset(), tmp_path)])
     return member._PLACES[0]
 
 

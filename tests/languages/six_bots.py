@@ -1,6 +1,6 @@
 """Describe the six bots that follow one policy, and build each of them once in a test run.
 
-Builds run in the strongest isolation of this machine, with network access.
+Builds run in the strongest isolation of this machine.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def build(name: str, league: Path) -> BotSpec:
 
     Raises AssertionError with the output of the build if the build fails.
     """
-    workshop = Workshop(league, make_launcher(strongest()), on_build=lambda _: None, network=True)
+    workshop = Workshop(league, make_launcher(strongest()), on_build=lambda _: None)
     try:
         return asyncio.run(workshop.copy(FOLDER / name)).spec
     except BuildError as error:

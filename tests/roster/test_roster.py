@@ -147,7 +147,7 @@ async def test_failed_build_raises_its_output_and_leaves_no_copy(shop, tmp_path)
     assert str(caught.value) == "ann: bot.toml: build.command: exited with 1"
     lines = caught.value.output.splitlines()
     assert len(lines) == 41
-    assert lines[0] == "… 61 lines before"
+    assert lines[14:17] == ["15", "… 61 lines left out …", "77"]
     assert "oops" in lines
     assert shop.league.bots() == []
     assert [path.name for path in (shop.league.folder / "bots" / "ann").iterdir()] == ["lock"]

@@ -1,0 +1,265 @@
+"""Check the files in which a bot names the packages that it needs, before they are fetched.
+
+A fetch takes packages from registries only. This module refuses every other source with the file and the entry, so that
+an author learns at once what to change: a URL, a repository, a folder. These checks explain; they are no protection.
+What a fetch can reach is limited by its sandbox and its gateway, whatever the files say.
+
+`CHECKS` maps the name of a file to a function that returns the content for the fetch.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+from xml.parsers import expat
+
+from referee.errors import UserError
+
+_ONLY_REGISTRIES = (
+    "only packages of a registry are fetched;"
+    " for another source set build.fetch in bot.toml (the guide, section 3)"
+)
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+_REQUIREMENT = re.compile(
+    rf"{_NAME}\s*(?:\[[\w\s,.-]*\])?\s*(?:\(?[<>=!~][^@;/\\]*)?(?:;[^@/\\]*)?"
+)
+"""Matches a requirement with a name, and perhaps extras, versions and a marker."""
+_HASH = re.compile(r"hash=\w+:\w+")
+_REQUIREMENT_OPTIONS = {"--pre", "--prefer-binary", "--require-hashes"}
+_NPM_SECTIONS = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
+_NPM_REGISTRY = "registry.npmjs.org"
+"""npm reads this host in a lock file as the registry of its settings, whichever that is."""
+_CARGO_SECTIONS = ("dependencies", "dev-dependencies", "build-dependencies")
+_GO_REPLACE = re.compile(r"(\S+)(?:\s+\S+)?\s+=>\s+(\S+)(\s+\S+)?")
+_POM_EXTENSION = ("build", "extensions", "extension")
+
+Hosts = Collection[str]
+"""The hosts of the registries."""
+
+
+def check_requirements(file: str, content: bytes, hosts: Hosts) -> bytes:  # noqa: ARG001
+    """Return the lines of a `requirements.txt`, without comments: what was checked is what pip reads.
+
+    Raises `UserError` for options and for everything that is not a name with versions.
+    """
+    lines = re.sub(r"\\\r?\n", " ", _text(file, content)).splitlines()
+    kept = [re.sub(r"(^|\s)#.*", "", line).strip() for line in lines]
+    for line in filter(None, kept):
+        requirement, *options = re.split(r"\s+--", line)
+        is_plain = _REQUIREMENT.fullmatch(requirement) and all(map(_HASH.fullmatch, options))
+        if line not in _REQUIREMENT_OPTIONS and not is_plain:
+            raise _refusal(file, line)
+    return "".join(f"{line}\n" for line in kept if line).encode()
+
+
+def check_package_json(file: str, content: bytes, hosts: Hosts) -> bytes:  # noqa: ARG001
+    """Check a `package.json`. Raises `UserError` for a dependency that is no version, tag or alias of the registry."""
+    root = _json(file, content)
+    if root.get("workspaces"):
+        raise _refusal(file, "workspaces")
+    for section in (*_NPM_SECTIONS, "overrides"):
+        for name, wanted in _leaves(root.get(section), section):
+            _check_npm_version(file, name, wanted)
+    return content
+
+
+def check_package_lock(file: str, content: bytes, hosts: Hosts) -> bytes:
+    """Check a `package-lock.json`. Raises `UserError` for a package that is not from a registry."""
+    root = _json(file, content)
+    for name, package in _locked_packages(root):
+        if package.get("link"):
+            raise _refusal(file, f"{name}: link")
+        _check_npm_version(file, name, package.get("version", ""))
+        resolved = package.get("resolved", "")
+        if not isinstance(resolved, str):
+            raise _refusal(file, f"{name}: resolved")
+        if resolved and _host(resolved) not in {*hosts, _NPM_REGISTRY}:
+            raise _refusal(file, f"{name}: {resolved}")
+    return content
+
+
+def check_cargo_toml(file: str, content: bytes, hosts: Hosts) -> bytes:  # noqa: ARG001
+    """Check a `Cargo.toml`. Raises `UserError` for dependencies with a path or a repository, and for workspaces."""
+    root = _toml(file, content)
+    if _table(root.get("workspace")).get("members"):
+        raise _refusal(file, "workspace.members")
+    tables = [("", root), ("workspace.", _table(root.get("workspace")))]
+    tables += [
+        (f"target.{name}.", _table(table)) for name, table in _table(root.get("target")).items()
+    ]
+    named = [
+        (f"{prefix}{section}", _table(table.get(section)))
+        for prefix, table in tables
+        for section in _CARGO_SECTIONS
+    ]
+    named += [(f"patch.{name}", _table(table)) for name, table in _table(root.get("patch")).items()]
+    named.append(("replace", _table(root.get("replace"))))
+    for section, table in named:
+        for name, value in table.items():
+            for key in {"git", "path"} & set(_table(value)):
+                raise _refusal(file, f"{section}.{name}.{key}")
+    return content
+
+
+def check_cargo_lock(file: str, content: bytes, hosts: Hosts) -> bytes:  # noqa: ARG001
+    """Check a `Cargo.lock`. Raises `UserError` for a package from a repository."""
+    packages = _toml(file, content).get("package", [])
+    for package in packages if isinstance(packages, list) else []:
+        source = str(_table(package).get("source", ""))
+        if source.startswith("git+"):
+            raise _refusal(file, f"{_table(package).get('name')}: {source}")
+    return content
+
+
+def check_go_mod(file: str, content: bytes, hosts: Hosts) -> bytes:  # noqa: ARG001
+    """Check a `go.mod`. Raises `UserError` if a module is replaced by a folder: then the replacement has no version."""
+    for line in _text(file, content).splitlines():
+        bare = line.partition("//")[0].strip().removeprefix("replace ").strip()
+        found = _GO_REPLACE.fullmatch(bare)
+        if found and (found[3] is None or found[2].strip('"`').startswith((".", "/"))):
+            raise _refusal(file, f"replace {bare}")
+    return content
+
+
+def check_pom(file: str, content: bytes, hosts: Hosts) -> bytes:
+    """Check a `pom.xml`.
+
+    Raises `UserError` for extensions of Maven, modules, dependencies from a path, and repositories that are no registry of
+    this machine.
+    """
+    for path, text in _elements(file, content):
+        last = path[-1]
+        if path[-3:] == _POM_EXTENSION or (last == "extensions" and text == "true"):
+            raise UserError(
+                f"{file}: {'.'.join(path)}: extensions are code that runs inside Maven; {_ONLY_REGISTRIES}"
+            )
+        is_url = last == "url" and path[-2:-1] in {("repository",), ("pluginRepository",)}
+        elsewhere = is_url and "distributionManagement" not in path and _host(text) not in hosts
+        if elsewhere or last in {"module", "systemPath"}:
+            raise _refusal(file, f"{'.'.join(path)}: {text}")
+    return content
+
+
+def keep(file: str, content: bytes, hosts: Hosts) -> bytes:  # noqa: ARG001
+    """Return the content of a file that names no packages, only their hashes."""
+    return content
+
+
+CHECKS: Mapping[str, Callable[[str, bytes, Hosts], bytes]] = {
+    "requirements.txt": check_requirements,
+    "package.json": check_package_json,
+    "package-lock.json": check_package_lock,
+    "Cargo.toml": check_cargo_toml,
+    "Cargo.lock": check_cargo_lock,
+    "go.mod": check_go_mod,
+    "go.sum": keep,
+    "pom.xml": check_pom,
+}
+"""The check of each file that a fetch sees. It gets the file's name, its content and the hosts of the registries."""
+
+
+def _refusal(file: str, entry: str) -> UserError:
+    return UserError(f"{file}: {entry[:200]}: {_ONLY_REGISTRIES}")
+
+
+def _text(file: str, content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{file}: not UTF-8: {error.reason}") from None
+
+
+def _json(file: str, content: bytes) -> dict[str, Any]:
+    try:
+        root = json.loads(_text(file, content))
+    except ValueError as error:
+        raise UserError(f"{file}: not valid JSON: {error}") from None
+    return _table(root)
+
+
+def _toml(file: str, content: bytes) -> dict[str, Any]:
+    try:
+        return tomllib.loads(_text(file, content))
+    except ValueError as error:
+        raise UserError(f"{file}: not valid TOML: {error}") from None
+
+
+def _table(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _host(url: str) -> str | None:
+    """Return the host of a URL with http or https; None for everything else."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return None
+    return parts.hostname if parts.scheme in {"http", "https"} else None
+
+
+def _leaves(value: object, name: str) -> Iterator[tuple[str, object]]:
+    """Yield the values in nested tables, each with its path."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _leaves(inner, f"{name}.{key}")
+    elif value is not None:
+        yield name, value
+
+
+def _locked_packages(root: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the packages of a lock file of npm with their names; lock files of version 1 are nested."""
+    for name, package in _table(root.get("packages")).items():
+        if name:  # the bot itself has no name
+            yield name, _table(package)
+    open_tables = [_table(root.get("dependencies"))]
+    while open_tables:
+        for name, package in open_tables.pop().items():
+            yield name, _table(package)
+            open_tables.append(_table(_table(package).get("dependencies")))
+
+
+def _check_npm_version(file: str, name: str, wanted: object) -> None:
+    """Refuse a version with a slash or a colon: a URL, a repository or a folder. An alias may have them."""
+    if not isinstance(wanted, str):
+        raise _refusal(file, name)
+    bare = re.sub(r"^npm:(?:@[\w.~-]+/)?[\w.~-]+", "", wanted)
+    if "/" in bare or ":" in bare or bare.startswith((".", "~/")):
+        raise _refusal(file, f"{name}: {wanted}")
+
+
+def _elements(file: str, content: bytes) -> list[tuple[tuple[str, ...], str]]:
+    """Return the path and the text of each element of an XML document, without the root element.
+
+    Raises `UserError` if the document is wrong, or has a document type, which could define entities without end.
+    """
+    path: list[str] = []
+    texts: list[list[str]] = []
+    found: list[tuple[tuple[str, ...], str]] = []
+
+    def begin(name: str, _: object) -> None:
+        path.append(name.rpartition(":")[2])
+        texts.append([])
+
+    def add(text: str) -> None:
+        texts[-1].append(text)
+
+    def end(_: str) -> None:
+        found.append((tuple(path[1:]) or ("",), "".join(texts.pop()).strip()))
+        path.pop()
+
+    def refuse(*_: object) -> None:
+        raise UserError(f"{file}: a document type is not allowed")
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler, parser.EndElementHandler = begin, end
+    parser.CharacterDataHandler = add
+    parser.StartDoctypeDeclHandler = refuse
+    try:
+        parser.Parse(content, True)  # noqa: FBT003 - the function takes no keywords
+    except expat.ExpatError as error:
+        raise UserError(f"{file}: not valid XML: {error}") from None
+    return found

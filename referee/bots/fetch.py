@@ -1,0 +1,260 @@
+"""Plan how the packages are fetched that a bot needs: which package manager, with which files, in which environment.
+
+A build has no network. So its packages are fetched before it, by package managers alone: they see copies of the files
+that name the packages, but no program of the bot. What they fetch is in the home folder of the build, or is moved into the
+bot's folder. `build` in `bots/build.py` runs the plan.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import stat
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.request import getproxies_environment
+
+from referee.bots.dependencies import CHECKS
+from referee.bots.manifest import PYTHON_PACKAGES
+from referee.bots.registries import Registries, without_login
+from referee.errors import UserError
+from referee.sandbox.gateway import Address
+
+PROXY_PORT = 3128
+"""The port in the sandbox of a fetch at which its gateway is the proxy."""
+_VARIABLES = ("LANG", "LC_ALL", "PATH", "TERM", "TZ")
+"""The environment variables that are copied from the referee to every isolated build."""
+_FETCH_VARIABLES: Mapping[str, str] = {
+    "GOFLAGS": "-mod=mod",
+    "GOTOOLCHAIN": "local",
+    "GOVCS": "*:off",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "npm_config_fetch_retries": "1",
+    "npm_config_fetch_retry_mintimeout": "1000",
+    "npm_config_update_notifier": "false",
+}
+"""Environment variables of an isolated fetch: no other toolchain, no version control system, no long waiting."""
+_MAX_BYTES = 8 << 20
+"""The largest size of a file that names packages."""
+_MAVEN_EXTENSIONS = ".mvn/extensions.xml"
+_ONLY_WHEELS = ("--only-binary=:all:", "--no-input", "--no-warn-script-location")
+_NO_SCRIPTS = ("--ignore-scripts", "--include=dev", "--prefer-offline", "--no-audit", "--no-fund")
+
+
+@dataclass(frozen=True, slots=True)
+class PackageManager:
+    """A package manager, and how it fetches the packages of a bot."""
+
+    files: tuple[str, ...]
+    """The files that it reads. It is used for bots that have the first one."""
+    command: tuple[str, ...]
+    vendored: str | None = None
+    """A path in the bot's folder. If it exists, the bot brings its packages along, and none are fetched."""
+    result: str | None = None
+    """The folder that is moved into the bot's folder; None if what is fetched stays in the home folder."""
+    sources: str | None = None
+    """The ending of further files. The package manager wants them to exist, but does not read them."""
+    schemas: str | None = None
+    """The ending of further files that are copied: data from which plugins find out which tools they need."""
+    is_decisive: bool = True
+    """Whether a failure fails the build. Plugins of Maven may fail only because there are no sources."""
+    rule: str = ""
+    """A rule of the fetch that explains many failures, to be appended to the reason."""
+    needs_build: bool = True
+    """Whether the packages are of use only for a build."""
+
+
+_CARGO_TARGET = (
+    ("--target", f"{platform.machine()}-unknown-linux-gnu")
+    if sys.platform == "linux" and platform.libc_ver()[0] == "glibc"
+    else ()
+)
+"""Without this, Cargo also fetches the packages for other operating systems."""
+MANAGERS: Mapping[str, PackageManager] = {
+    "go": PackageManager(("go.mod", "go.sum"), ("go", "mod", "download"), "vendor/modules.txt"),
+    "cargo": PackageManager(
+        ("Cargo.lock", "Cargo.toml"), ("cargo", "fetch", "--locked", *_CARGO_TARGET), sources=".rs"
+    ),
+    "npm": PackageManager(
+        ("package-lock.json", "package.json"),
+        ("npm", "ci", *_NO_SCRIPTS),
+        vendored="node_modules",
+        result="node_modules",
+        needs_build=False,
+    ),
+    "mvn": PackageManager(
+        ("pom.xml",), ("mvn", "-B", "package"), schemas=".proto", is_decisive=False
+    ),
+    "pip": PackageManager(
+        ("requirements.txt",),
+        (
+            *("python3", "-m", "pip", "install", *_ONLY_WHEELS),
+            *("--target", PYTHON_PACKAGES, "--requirement", "requirements.txt"),
+        ),
+        vendored=PYTHON_PACKAGES,
+        result=PYTHON_PACKAGES,
+        rule="only wheels are fetched, no source distributions",
+        needs_build=False,
+    ),
+}
+"""The package managers by the names of their programs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """One command that fetches packages."""
+
+    command: tuple[str, ...]
+    manager: PackageManager | None
+    """None for the `build.fetch` of a manifest: it runs in the bot's folder, and what it makes stays there."""
+
+
+def plan_fetches(
+    folder: Path, build: Sequence[str] | None, custom: Sequence[str] | None
+) -> list[Fetch]:
+    """Return the commands that fetch the packages of a bot.
+
+    Args:
+        folder: the bot's folder.
+        build: the `build.command` of the manifest; None if the bot needs no build.
+        custom: the `build.fetch` of the manifest; None if the files of the bot's folder decide.
+    """
+    if custom is not None:
+        return [Fetch(tuple(custom), None)] if custom else []
+    return [
+        Fetch(_command(manager, build), manager)
+        for manager in MANAGERS.values()
+        if os.path.lexists(folder / manager.files[0])
+        and not (manager.vendored and os.path.lexists(folder / manager.vendored))
+        and (build is not None or not manager.needs_build)
+    ]
+
+
+def _command(manager: PackageManager, build: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the command of a package manager. Maven runs the goals of the build, since their plugins know their needs."""
+    if manager is MANAGERS["mvn"]:
+        goals = build[1:] if build and Path(build[0]).name == "mvn" else manager.command[1:]
+        return ("mvn", "-Dmaven.main.skip=true", "-Dmaven.test.skip=true", *goals)
+    return manager.command
+
+
+def copy_files(
+    manager: PackageManager, folder: Path, target: Path, addresses: Collection[Address]
+) -> None:
+    """Check and copy the files that a package manager reads, and nothing else of the bot.
+
+    Args:
+        manager: the package manager.
+        folder: the bot's folder.
+        target: an empty folder.
+        addresses: the addresses of the registries.
+
+    Raises `UserError` if a file is wrong, or names a package that is not from a registry.
+    """
+    hosts = {address.host for address in addresses}
+    if manager is MANAGERS["mvn"] and os.path.lexists(folder / _MAVEN_EXTENSIONS):
+        raise UserError(
+            f"{_MAVEN_EXTENSIONS}: extensions are code that runs inside Maven; remove the file,"
+            " or set build.fetch in bot.toml (the guide, section 3)"
+        )
+    for name in manager.files:
+        if os.path.lexists(folder / name):
+            try:
+                content = CHECKS[name](name, _read(folder, name), hosts)
+            except RecursionError:
+                raise UserError(f"{name}: nested too deep") from None
+            (target / name).write_bytes(content)
+    for path in _list_files(folder, manager.sources):
+        (target / path).parent.mkdir(parents=True, exist_ok=True)
+        (target / path).touch()
+    for path in _list_files(folder, manager.schemas):
+        (target / path).parent.mkdir(parents=True, exist_ok=True)
+        (target / path).write_bytes(_read(folder, str(path)))
+
+
+def _list_files(folder: Path, ending: str | None) -> Iterator[Path]:
+    """Yield the files below a folder with this ending, relative to the folder. Follow no link."""
+    if ending is None:
+        return
+    for here, _, names in os.walk(folder):
+        for name in names:
+            file = Path(here, name)
+            if name.endswith(ending) and not file.is_symlink():
+                yield file.relative_to(folder)
+
+
+def _read(folder: Path, name: str) -> bytes:
+    """Return the content of a file. Raises `UserError` if it is a link or no file, or too large."""
+    status = (folder / name).lstat()
+    if not stat.S_ISREG(status.st_mode):
+        raise UserError(f"{name}: not a plain file; a fetch follows no links")
+    if status.st_size > _MAX_BYTES:
+        raise UserError(f"{name}: larger than {_MAX_BYTES >> 20} MiB")
+    return (folder / name).read_bytes()
+
+
+def take_result(manager: PackageManager, work: Path, folder: Path) -> None:
+    """Move the fetched folder, if there is one, from the folder of the fetch into the bot's folder."""
+    if manager.result is not None:
+        result = work / manager.result
+        if result.is_dir() and not result.is_symlink():
+            shutil.move(result, folder / manager.result)
+
+
+def fetch_environment(home: Path, registries: Registries, *, sandboxed: bool) -> dict[str, str]:
+    """Return the environment variables of an isolated fetch.
+
+    Args:
+        home: the home folder, as the fetch sees it.
+        registries: the settings of this machine.
+        sandboxed: whether the fetch runs in a sandbox, where the gateway is its proxy. Without a sandbox it uses the
+            operator's proxy, without a password.
+    """
+    java = [f"-Duser.home={home}"]  # Java ignores HOME
+    if sandboxed:
+        names = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
+        proxies = dict.fromkeys(names, f"http://127.0.0.1:{PROXY_PORT}") | {"no_proxy": ""}
+        java += [
+            f"-D{scheme}.proxy{key}={value}"
+            for scheme in ("http", "https")
+            for key, value in (("Host", "127.0.0.1"), ("Port", PROXY_PORT))
+        ]
+    else:
+        found = getproxies_environment()
+        proxies = {
+            f"{scheme}_proxy": without_login(found[scheme]) if scheme != "no" else found[scheme]
+            for scheme in ("http", "https", "no")
+            if scheme in found
+        }
+    return {
+        **isolated_environment(home, with_python=True),
+        **_FETCH_VARIABLES,
+        **registries.variables,
+        **proxies,
+        "JAVA_TOOL_OPTIONS": " ".join(java),
+    }
+
+
+def isolated_environment(home: Path, *, with_python: bool) -> dict[str, str]:
+    """Return the environment variables of every isolated fetch and build: harmless ones, and the home folder.
+
+    Args:
+        home: the home folder, as the program sees it. A sandbox shows it at the path of the user's home folder, because
+            some tools accept a copied cache only at the path of the original.
+        with_python: whether `python3` is the Python of the referee, as it is for bots that play.
+    """
+    own = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
+    if with_python:
+        own["PATH"] = f"{Path(sys.executable).parent}:{own.get('PATH', os.defpath)}"
+    if rustup := rustup_folders():
+        own["RUSTUP_HOME"] = str(rustup[0])
+    return own | {"HOME": str(home), "TMPDIR": str(home)}
+
+
+def rustup_folders() -> tuple[Path, ...]:
+    """Return the folder of rustup's toolchains; empty without rustup."""
+    rustup = Path(os.environ.get("RUSTUP_HOME", Path.home() / ".rustup"))
+    return (rustup,) if (rustup / "toolchains").is_dir() else ()

@@ -1,0 +1,244 @@
+"""Test that a fetch takes packages from registries only, and that a refusal names the file and the entry."""
+
+import json
+
+import pytest
+
+from referee.bots.dependencies import CHECKS
+from referee.errors import UserError
+
+HOSTS = {"registry.example", "repo.example"}
+
+
+def check(file, content):
+    data = content if isinstance(content, bytes) else content.encode()
+    return CHECKS[file](file, data, HOSTS)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "numpy",
+        "numpy==2.1.0",
+        "grpcio>=1.70,<2  # the transport",
+        "uvloop[dev] ~= 0.20 ; sys_platform != 'win32'",
+        "six==1.16.0 --hash=sha256:ab12 \\\n    --hash=sha256:cd34",
+        "--require-hashes",
+    ],
+)
+def test_requirements_from_an_index_are_kept(line):
+    assert check("requirements.txt", line)
+
+
+def test_pip_reads_only_what_was_checked():
+    assert check("requirements.txt", "# -*- coding: utf-7 -*-\n\nnumpy  # -e .\n") == b"numpy\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "-e .",
+        "--editable=.",
+        ".",
+        "./lib",
+        "../lib",
+        "lib/",
+        "/etc",
+        "-r more.txt",
+        "-c pins.txt",
+        "--index-url https://evil.example/simple",
+        "--extra-index-url=https://evil.example/simple",
+        "-i https://evil.example",
+        "-f https://evil.example",
+        "--find-links .",
+        "--no-binary=:all:",
+        "--trusted-host evil.example",
+        "git+https://evil.example/x.git",
+        "x @ https://evil.example/x.whl",
+        "x@git+https://evil.example/x",
+        "https://evil.example/x.whl",
+        "file:///etc/passwd",
+        "numpy==1.0 --config-settings=a=b",
+        "num\\\npy @ file:///x",
+        "${HOME}",
+    ],
+)
+def test_requirement_from_elsewhere_is_refused(line):
+    with pytest.raises(UserError, match=r"^requirements.txt: .*only packages of a registry"):
+        check("requirements.txt", f"numpy\n{line}\n")
+
+
+def test_packages_of_npm_from_the_registry_are_kept():
+    package = {
+        "scripts": {"preinstall": "rm -rf ~"},
+        "dependencies": {"a": "^1.2", "@s/b": "latest", "c": "npm:@t/d@>=1 <3"},
+    }
+    lock = {
+        "packages": {
+            "": {"dependencies": {"a": "^1.2"}},
+            "node_modules/a": {
+                "version": "1.2.3",
+                "resolved": "https://registry.npmjs.org/a.tgz",
+                "hasInstallScript": True,
+            },
+            "node_modules/b": {"version": "1.0.0", "resolved": "https://registry.example/b.tgz"},
+        }
+    }
+    assert check("package.json", json.dumps(package))
+    assert check("package-lock.json", json.dumps(lock))
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        "git+ssh://git@evil.example/x",
+        "github:a/b",
+        "a/b",
+        "file:../x",
+        "./x",
+        "../x",
+        "link:x",
+        "workspace:*",
+        "https://evil.example/x.tgz",
+        7,
+    ],
+)
+def test_package_of_npm_from_elsewhere_is_refused(wanted):
+    for section in ("dependencies", "devDependencies", "optionalDependencies"):
+        with pytest.raises(UserError, match=rf"^package.json: {section}.x"):
+            check("package.json", json.dumps({section: {"x": wanted}}))
+
+
+@pytest.mark.parametrize(
+    "lock",
+    [
+        {"packages": {"node_modules/x": {"resolved": "lib/x", "link": True}}},
+        {"packages": {"node_modules/x": {"resolved": "git+ssh://git@evil.example/x"}}},
+        {"packages": {"node_modules/x": {"resolved": "https://evil.example/x.tgz"}}},
+        {"packages": {"node_modules/x": {"resolved": "file:x.tgz"}}},
+        {"packages": {"node_modules/x": {"resolved": ["file:x.tgz"]}}},
+        {"dependencies": {"a": {"version": "1", "dependencies": {"x": {"version": "file:x"}}}}},
+    ],
+)
+def test_locked_package_from_elsewhere_is_refused(lock):
+    with pytest.raises(UserError, match=r"^package-lock.json: (node_modules/)?x: "):
+        check("package-lock.json", json.dumps(lock))
+
+
+def test_workspaces_of_npm_are_refused():
+    with pytest.raises(UserError, match=r"^package.json: workspaces: "):
+        check("package.json", '{"workspaces": ["lib"]}')
+
+
+@pytest.mark.parametrize(
+    ("content", "entry"),
+    [
+        ('[dependencies]\nx = { path = "../../x" }', "dependencies.x.path"),
+        ('[dependencies.x]\ngit = "https://evil.example/x"', "dependencies.x.git"),
+        ('[build-dependencies]\nx = { path = "x" }', "build-dependencies.x.path"),
+        (
+            "[target.'cfg(unix)'.dependencies]\nx = { git = 'https://e' }",
+            "target.cfg(unix).dependencies.x.git",
+        ),
+        ('[patch.crates-io]\nx = { path = "x" }', "patch.crates-io.x.path"),
+        ('[workspace.dependencies]\nx = { path = "x" }', "workspace.dependencies.x.path"),
+        ('[workspace]\nmembers = ["a"]', "workspace.members"),
+    ],
+)
+def test_crate_from_elsewhere_is_refused(content, entry):
+    with pytest.raises(UserError) as caught:
+        check("Cargo.toml", content)
+    assert str(caught.value).startswith(f"Cargo.toml: {entry}: ")
+
+
+def test_crates_of_a_registry_are_kept():
+    text = '[package]\nname = "bot"\nbuild = "build.rs"\n[dependencies]\nx = "1"\ny = { version = "2" }'
+    assert check("Cargo.toml", text) == text.encode()
+    lock = (
+        '[[package]]\nname = "x"\nsource = "registry+https://github.com/rust-lang/crates.io-index"'
+    )
+    assert check("Cargo.lock", lock)
+    with pytest.raises(UserError, match=r"^Cargo.lock: x: git\+https://e"):
+        check("Cargo.lock", '[[package]]\nname = "x"\nsource = "git+https://e"')
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "replace a.example/x => ../..",
+        "replace a.example/x v1.0.0 => ./x",
+        "replace (\n\ta.example/x => ../x // comment\n)",
+        'replace a.example/x => "/etc"',
+    ],
+)
+def test_module_of_go_from_a_folder_is_refused(line):
+    with pytest.raises(UserError, match=r"^go.mod: replace a.example/x"):
+        check("go.mod", f"module bot\n\n{line}\n")
+
+
+def test_other_lines_of_go_mod_are_kept():
+    text = "module bot\ngo 1.99\ntoolchain go1.99.1\nreplace a.b/x => c.d/y v1.2.3\nrequire e.f/g v1.0.0 // indirect\n"
+    assert check("go.mod", text) == text.encode()
+
+
+POM = "<project xmlns='http://maven.apache.org/POM/4.0.0'>{}</project>"
+
+
+@pytest.mark.parametrize(
+    ("inner", "entry"),
+    [
+        (
+            "<build><extensions><extension><groupId>x</groupId></extension></extensions></build>",
+            "build.extensions.extension",
+        ),
+        (
+            "<build><plugins><plugin><extensions> true </extensions></plugin></plugins></build>",
+            "build.plugins.plugin.extensions",
+        ),
+        ("<modules><module>lib</module></modules>", "modules.module: lib"),
+        (
+            "<dependencies><dependency><systemPath>/x.jar</systemPath></dependency></dependencies>",
+            "dependencies.dependency.systemPath: /x.jar",
+        ),
+        (
+            "<repositories><repository><url>https://evil.example</url></repository></repositories>",
+            "repositories.repository.url: https://evil.example",
+        ),
+        (
+            "<pluginRepositories><pluginRepository><url>file:///x</url></pluginRepository></pluginRepositories>",
+            "pluginRepositories.pluginRepository.url: file:///x",
+        ),
+    ],
+)
+def test_pom_with_extensions_or_other_sources_is_refused(inner, entry):
+    with pytest.raises(UserError) as caught:
+        check("pom.xml", POM.format(inner))
+    assert str(caught.value).startswith(f"pom.xml: {entry}: ")
+
+
+def test_pom_with_a_document_type_is_refused_in_every_encoding():
+    bomb = '<?xml version="1.0" encoding="{}"?><!DOCTYPE x [<!ENTITY a "aaaa">]><x>&a;</x>'
+    for encoding in ("UTF-8", "UTF-16"):
+        with pytest.raises(UserError, match=r"^pom.xml: a document type"):
+            check("pom.xml", bomb.format(encoding).encode(encoding))
+
+
+def test_ordinary_pom_is_kept():
+    inner = (
+        "<repositories><repository><url>https://repo.example/x</url></repository></repositories>"
+    )
+    assert check("pom.xml", POM.format(inner + "<url>https://bot.example</url>"))
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("package.json", "{"),
+        ("package-lock.json", b"\xff\xfe"),
+        ("Cargo.toml", "="),
+        ("pom.xml", "<a>"),
+    ],
+)
+def test_damaged_file_is_named(file, content):
+    with pytest.raises(UserError, match=f"^{file}: not "):
+        check(file, content)
