@@ -14,8 +14,12 @@ Any other exception is a bug of the referee.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+
+_MAX_WORD = 100
+"""A longer word is cut before it is compared with known names, because the time grows with its length."""
 
 
 class Cause(Enum):
@@ -132,3 +136,14 @@ class Forfeit(BotFault):
 
 class VoidGame(RefereeError):
     """The referee or the machine failed, so the game cannot be finished. The game is played again."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return `; did you mean 'NAME'?` with the known name that is most similar to a mistyped one, for a message.
+
+    Return an empty text if no known name is similar.
+    """
+    from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
+
+    similar = get_close_matches(word[:_MAX_WORD].lower(), known, n=1)
+    return f"; did you mean {similar[0]!r}?" if similar else ""

@@ -23,7 +23,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from referee import __version__
 from referee.cli import handle_interrupts, interrupt_signals
-from referee.cli.options import INTERRUPTED, UNSOUND, USER_ERROR
+from referee.cli.options import INTERRUPTED, UNSOUND, USER_ERROR, prepare_output
 from referee.errors import RefereeError, UserError
 from referee.reports.formats import visible
 
@@ -261,6 +261,7 @@ def run() -> None:
     SIGTERM and SIGHUP have the same effect as Ctrl-C: bots and builds are stopped before the referee ends. If the terminal
     is closed, errors are not printed, but the exit code is the same.
     """
+    prepare_output()
     try:
         _check_descriptors()
         app()
@@ -312,7 +313,7 @@ def _write_bug_report(error: Exception) -> str:
     line = traceback.format_exception_only(error)[-1].strip()
     try:
         number, name = tempfile.mkstemp(prefix="referee-bug-", suffix=".txt")
-        with open(number, "w") as file:  # noqa: PTH123 - Path cannot open a descriptor
+        with open(number, "w", encoding="utf-8") as file:  # noqa: PTH123 - Path cannot open a descriptor
             file.write(f"referee {__version__}, Python {sys.version}\n\n")
             traceback.print_exception(error, file=file)
     except OSError:

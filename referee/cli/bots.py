@@ -13,13 +13,16 @@ from rich.text import Text
 
 from referee.cli.options import (
     DEFAULT_LEAGUE,
+    ColumnsOption,
     CsvOption,
     DbOption,
     JsonOption,
     LeagueOption,
+    WideOption,
     check_format,
     console,
     show_rows,
+    show_table,
     write,
 )
 from referee.errors import UserError
@@ -38,7 +41,7 @@ from referee.reports.bot_rows import (
     usage_row,
 )
 from referee.reports.formats import json_text, visible
-from referee.reports.terminal import RowsTable, card
+from referee.reports.terminal import card
 from referee.roster import PERSON, find_bot, look_up_bot
 from referee.store import GameChoice, StoredBot
 from referee.store.league import League
@@ -55,6 +58,8 @@ def list_bots(
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
     retired: Annotated[bool, typer.Option("--retired", help="List retired versions too.")] = False,
+    wide: WideOption = False,
+    columns: ColumnsOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
@@ -64,7 +69,17 @@ def list_bots(
     """
     with League.open(league, create=False, db=db) as store:
         rows = [row for row in _rows(store) if retired or row.retired_at_us is None]
-    show_rows(BotRow, rows, title="bots", as_json=as_json, as_csv=as_csv)
+    keep = ("retired_at_us",) if retired else ()
+    show_rows(
+        BotRow,
+        rows,
+        title="bots",
+        as_json=as_json,
+        as_csv=as_csv,
+        wide=wide,
+        columns=columns,
+        keep=keep,
+    )
 
 
 @app.command()
@@ -72,6 +87,7 @@ def show(
     bot: BotArgument,
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
+    wide: WideOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show a version of a bot: its source folder, command, check, ratings, faults, CPU time, memory and batches.
@@ -120,13 +136,14 @@ def show(
     if found.check_report:
         console.print(check_lines(json.loads(found.check_report)))
     if ratings:
-        console.print(RowsTable(RatingRow, ratings, "ratings"))
+        show_table(RatingRow, ratings, "ratings", wide=wide)
     if faults:
-        console.print(RowsTable(FaultRow, faults, "faults"))
+        show_table(FaultRow, faults, "faults", wide=wide)
     if usage is not None:
         console.print(card(usage))
     if batches:
-        console.print(RowsTable(BatchRow, batches, f"batches in the newest {len(newest)} games"))
+        title = f"batches in the newest {len(newest)} games"
+        show_table(BatchRow, batches, title, wide=wide)
 
 
 def _command(store: League, bot: StoredBot) -> tuple[str, ...] | None:
@@ -167,7 +184,12 @@ def log(
         if build:
             from referee.cli.isolation import roster_of  # noqa: PLC0415 - loads the sandbox
 
-            write(visible(roster_of(store).build_log(found.bot), lines=True))
+            output = visible(roster_of(store).build_log(found.bot), lines=True)
+            write(
+                output
+                if output.strip()
+                else f"{found.bot} has no build output: it needs no build, or its build printed nothing."
+            )
             return
         rows = log_rows(store.faults(bot=bot, limit=limit))
     if as_json or as_csv:

@@ -9,12 +9,15 @@ import typer
 
 from referee.cli.options import (
     DEFAULT_LEAGUE,
+    ColumnsOption,
     CsvOption,
     DbOption,
     JsonOption,
     LeagueOption,
+    WideOption,
     console,
     show_rows,
+    show_table,
     write,
 )
 from referee.errors import Cause, RefereeError, UserError
@@ -30,7 +33,7 @@ from referee.reports.game_rows import (
     record_json,
     seat_rows,
 )
-from referee.reports.terminal import RowsTable, card, stderr_tails
+from referee.reports.terminal import card, stderr_tails
 from referee.store.league import League
 
 app = typer.Typer()
@@ -62,6 +65,8 @@ def list_games(
     ] = None,
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
+    wide: WideOption = False,
+    columns: ColumnsOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
@@ -86,7 +91,9 @@ def list_games(
         limit = len(results) if as_json or as_csv else TABLE_LIMIT
     rows = game_rows(results[-limit:] if limit else [])
     title = "games" if len(rows) == len(results) else f"the last {limit} of {len(results)} games"
-    show_rows(GameRow, rows, title=title, as_json=as_json, as_csv=as_csv)
+    show_rows(
+        GameRow, rows, title=title, as_json=as_json, as_csv=as_csv, wide=wide, columns=columns
+    )
 
 
 @app.command()
@@ -94,6 +101,7 @@ def show(
     game_id: GameArgument,
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
+    wide: WideOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show the result and the faults of a game; with --json the whole record.
@@ -104,7 +112,7 @@ def show(
     if as_json:
         write(json_text(record_json(record)))
         return
-    show_record(record)
+    show_record(record, wide=wide)
 
 
 @app.command()
@@ -130,13 +138,16 @@ def replay(
         raise RefereeError(f"{game_id} is not correct: {difference}") from difference
 
 
-def show_record(record: GameRecord) -> None:
-    """Print the result and the faults of a game. For each fault, print the end of the bot's standard error."""
+def show_record(record: GameRecord, *, wide: bool | None = None) -> None:
+    """Print the result and the faults of a game. For each fault, print the end of the bot's standard error.
+
+    `wide` is that of `show_rows`.
+    """
     console.print(card(game_head(record)))
-    console.print(RowsTable(SeatRow, seat_rows(record)))
+    show_table(SeatRow, seat_rows(record), wide=wide)
     charges = charge_rows(record)
     if charges:
-        console.print(RowsTable(ChargeRow, charges, "faults"))
+        show_table(ChargeRow, charges, "faults", wide=wide)
         console.print(stderr_tails(charges))
 
 

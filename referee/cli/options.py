@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +26,14 @@ from referee.ratings.stopping import (
     MAX_MARGIN,
     MIN_CONFIDENCE,
 )
-from referee.reports.formats import csv_text, json_text
+from referee.reports.formats import csv_text, find_fields, items_of, json_text
+
+_SIMILAR = {"µ": "u", "×": "x", "·": ".", "…": "..."}
+"""ASCII texts for characters that the referee prints. Others are written as `\\xe9` or `\\u20ac`."""
+_BRAILLE = "\u2800\u28ff"
+"""The first and the last character with Braille dots. The first one has no dots."""
+_FULL_WIDTH = 100_000
+"""The width, in characters, of output that has no width: a file, a pipe, and a table with `--wide`."""
 
 
 class Output(Console):
@@ -32,6 +42,16 @@ class Output(Console):
     This is so if the reader of a pipe closes it, and if the terminal is closed. Other errors of a write, such as those
     of a full disk, are raised.
     """
+
+    @contextmanager
+    def widen(self, width: int) -> Iterator[None]:
+        """Print at least `width` characters wide; the terminal breaks longer lines."""
+        before = self.width
+        self.width = max(width, before)
+        try:
+            yield
+        finally:
+            self.width = before
 
     def __exit__(self, *exc: object) -> None:
         """Write what was printed. Rich calls this method after each print and after each refresh of a live screen."""
@@ -55,6 +75,34 @@ notes = Console(stderr=True, highlight=False)
 """Standard error, for progress and warnings."""
 
 
+def prepare_output() -> None:
+    """Adapt standard output and standard error to what they are.
+
+    A file or a pipe has no width, unless the environment variable COLUMNS gives one. A stream of another encoding than
+    UTF-8 gets similar ASCII characters instead of those that it cannot write.
+    """
+    if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
+        console.width = _FULL_WIDTH
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.encoding.lower() not in {"utf-8", "utf8"}:
+            codecs.register_error("similar-ascii", _similar_ascii)
+            stream.reconfigure(errors="similar-ascii")
+
+
+def _similar_ascii(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Replace characters that an encoding does not have. `codecs.register_error` prescribes the parameter and the result."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    wrong = error.object[error.start : error.end]
+    return "".join(map(_replace, wrong)), error.end
+
+
+def _replace(char: str) -> str:
+    if _BRAILLE[0] <= char <= _BRAILLE[-1]:  # a part of a line in a diagram
+        return " " if char == _BRAILLE[0] else "*"
+    return _SIMILAR.get(char) or char.encode("unicode_escape").decode()
+
+
 def show_rows(
     row_type: type,
     rows: Sequence[object],
@@ -62,9 +110,12 @@ def show_rows(
     title: str,
     as_json: bool,
     as_csv: bool,
+    wide: bool | None = None,
+    columns: str | None = None,
+    keep: Collection[str] = (),
     notes: Iterable[str] = (),
 ) -> None:
-    """Print rows as a table, as JSON or as CSV. Raises UserError if both `as_json` and `as_csv` are true.
+    """Print rows as a table, as JSON or as CSV.
 
     Args:
         row_type: the type of the rows.
@@ -72,18 +123,35 @@ def show_rows(
         title: the text above the table.
         as_json: print JSON.
         as_csv: print CSV.
+        wide: show all columns of the table, whatever the width of the terminal; None if the command has no `--wide`.
+        columns: the names of the columns to print, with commas between them; by default all.
+        keep: the keys of columns that are never hidden.
         notes: sentences below the table. JSON and CSV do not have them.
+
+    Raises UserError if both `as_json` and `as_csv` are true, or if there is no such column.
     """
     check_format(as_json=as_json, as_csv=as_csv)
+    fields = None if columns is None else find_fields(row_type, columns)
     if as_json:
-        write(json_text(rows))
+        write(json_text([dict(items_of(row, fields)) for row in rows]))
     elif as_csv:
-        write(csv_text(row_type, rows))
+        write(csv_text(row_type, rows, fields))
     else:
         from referee.reports.terminal import RowsTable  # noqa: PLC0415 - not for `--help`
 
-        console.print(RowsTable(row_type, rows, title))
+        hint = "" if wide is None else "; --wide shows them"
+        table = RowsTable(row_type, rows, title, hint=hint, columns=fields, keep=keep)
+        needed = 0 if fields is None else table.least_width()
+        with console.widen(_FULL_WIDTH if wide else needed):
+            console.print(table)
         print_notes(notes)
+
+
+def show_table(
+    row_type: type, rows: Sequence[object], title: str = "", *, wide: bool | None = None
+) -> None:
+    """Print one of several tables of a command. For the arguments, see `show_rows`."""
+    show_rows(row_type, rows, title=title, as_json=False, as_csv=False, wide=wide)
 
 
 def print_notes(notes: Iterable[str]) -> None:
@@ -130,6 +198,22 @@ DbOption = Annotated[
         metavar="URL",
         help="The database of the league, if it is not the file in the league folder:"
         " postgresql+psycopg:///DB or sqlite:///FILE.",
+    ),
+]
+WideOption = Annotated[
+    bool,
+    typer.Option(
+        "--wide",
+        help="Show all columns. By default, columns that do not fit into the terminal are hidden. A file or a pipe gets all.",
+    ),
+]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        metavar="NAMES",
+        help="Show only these columns, in this order, such as bot,mu,sigma. Their names are the titles in the table, or the"
+        " keys of the JSON.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]

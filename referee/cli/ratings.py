@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from referee.cli.options import (
     DEFAULT_LEAGUE,
+    ColumnsOption,
     ConfidenceOption,
     CsvOption,
     DbOption,
@@ -17,6 +19,7 @@ from referee.cli.options import (
     RulesetOption,
     SeatsOption,
     TournamentOption,
+    WideOption,
     check_format,
     console,
     show_rows,
@@ -47,6 +50,8 @@ def ratings(
             "--history", metavar="BOT", help="Show the rating of this bot after each round."
         ),
     ] = None,
+    wide: WideOption = False,
+    columns: ColumnsOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
@@ -64,14 +69,26 @@ def ratings(
         return
     check_format(as_json=as_json, as_csv=as_csv)
     choice = GameFilter(ruleset=ruleset, seats=seats)
+    rows: Sequence[RatingRow | HistoryRow]
     with League.open(league, create=False, db=db) as store:
         if bot is None:
             rows, analysed = current_ratings(store, choice)
+            title, notes = "ratings", list(name_deviations(analysed))
         else:
-            _show_history(store, choice, bot, as_json=as_json, as_csv=as_csv)
-            return
-    notes = name_deviations(analysed)
-    show_rows(RatingRow, rows, title="ratings", as_json=as_json, as_csv=as_csv, notes=notes)
+            title, rows = _read_history(store, choice, bot)
+            notes = []
+            if not (as_json or as_csv):
+                _show_diagrams(title, rows)
+    show_rows(
+        RatingRow if bot is None else HistoryRow,
+        rows,
+        title=title,
+        as_json=as_json,
+        as_csv=as_csv,
+        wide=wide,
+        columns=columns,
+        notes=notes,
+    )
 
 
 @app.command()
@@ -118,15 +135,18 @@ def compare(
         console.print(judged.basis, soft_wrap=True)
 
 
-def _show_history(
-    store: League, choice: GameFilter, bot: str, *, as_json: bool, as_csv: bool
-) -> None:
+def _read_history(
+    store: League, choice: GameFilter, bot: str
+) -> tuple[str, tuple[HistoryRow, ...]]:
+    """Return the `name@version` of a bot, and its rating after each round."""
     games = choice.games(store)
     name = find_played_bot(store, {bot for game in games for bot in game.bots}, bot)
-    rows = history_rows(rating_history(games, name, predecessors=choice.predecessors(store)))
-    if not (as_json or as_csv):
-        for ruleset in dict.fromkeys(row.ruleset for row in rows):
-            console.print(f"{name}, {ruleset}", style="bold", markup=False)
-            own = [row for row in rows if row.ruleset == ruleset]
-            write(plot(own, min(console.width, 100)))
-    show_rows(HistoryRow, rows, title=name, as_json=as_json, as_csv=as_csv)
+    history = rating_history(games, name, predecessors=choice.predecessors(store))
+    return name, history_rows(history)
+
+
+def _show_diagrams(name: str, history: Sequence[HistoryRow]) -> None:
+    for ruleset in dict.fromkeys(row.ruleset for row in history):
+        console.print(f"{name}, {ruleset}", style="bold", markup=False)
+        own = [row for row in history if row.ruleset == ruleset]
+        write(plot(own, min(console.width, 100)))

@@ -48,7 +48,7 @@ from referee.cli.options import (
     print_notes,
 )
 from referee.cli.progress import Interrupts, conduct
-from referee.cli.tournament import LeaguePace, announce_verdict, describe_stop
+from referee.cli.tournament import LeaguePace, announce_verdict, check_entries, describe_stop
 from referee.cli.without_file import (
     BudgetKeyOption,
     MatchesKeyOption,
@@ -73,7 +73,6 @@ from referee.store.league import League, url_without_password
 from referee.tournament.config import TournamentConfig, part_title
 from referee.tournament.create import (
     Tournament,
-    check_bots,
     create_tournament,
     enter_bots,
     find_tournament,
@@ -164,7 +163,7 @@ def open_new_tournament(
     The arguments after `config` are the options of `run`. Raises UserError for wrong options or bots, before anything is stored.
     """
     check_cores(place, config)
-    _check_bots(config, league, db)
+    check_entries(config, league, db)
     choice = choose_rung(ctx, isolation, config.isolation)
     config = replace(config, isolation=choice.lasting)  # stored, so it holds for `resume` too
     under = _select_isolation(choice, require, config, league, db)
@@ -357,14 +356,6 @@ def _print_other(store: League, wanted: str, name: str) -> None:
             f"To play the missing games of {wanted}: {resume_command(store, wanted)}",
             soft_wrap=True,
         )
-
-
-def _check_bots(config: TournamentConfig, league: Path, db: str | None) -> None:
-    if League.exists_at(league, db):
-        with League.open(league, create=False, db=db) as store:
-            check_bots(config, roster_of(store))
-    else:
-        check_bots(config, None)
 
 
 def _select_isolation(

@@ -10,6 +10,7 @@ import typer
 
 from referee.cli.options import (
     DEFAULT_LEAGUE,
+    ColumnsOption,
     ConfidenceOption,
     CsvOption,
     DbOption,
@@ -19,12 +20,15 @@ from referee.cli.options import (
     RulesetOption,
     SeatsOption,
     TournamentOption,
+    WideOption,
     check_format,
     console,
     show_rows,
+    write,
 )
 from referee.ratings.collusion import collusion_figures
 from referee.ratings.effects import luck_figures, machine_figures, seat_figures
+from referee.reports.formats import json_text
 from referee.reports.selection import GameFilter, analyses, standings
 from referee.reports.statistics import (
     CollusionRow,
@@ -34,6 +38,8 @@ from referee.reports.statistics import (
     PairRow,
     SeatWorthRow,
     collusion_rows,
+    crosstable_rows,
+    each_pair_once,
     luck_rows,
     machine_rows,
     pair_rows,
@@ -57,16 +63,22 @@ def pairs(
     tournament: TournamentOption = None,
     ruleset: RulesetOption = None,
     seats: SeatsOption = None,
+    wide: WideOption = False,
+    columns: ColumnsOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
     """Compare every two bots: meetings, points, and how sure it is that one is better.
 
+    Each pair has one row, with the bot of the higher fit first.
+
     Example: referee stats pairs --tournament demo
     """
     check_format(as_json=as_json, as_csv=as_csv)
     rows = _pairs(league, db, GameFilter(tournament=tournament, ruleset=ruleset, seats=seats))
-    show_rows(PairRow, rows, title="pairs", as_json=as_json, as_csv=as_csv)
+    show_rows(
+        PairRow, rows, title="pairs", as_json=as_json, as_csv=as_csv, wide=wide, columns=columns
+    )
 
 
 @app.command(name="crosstable")
@@ -76,11 +88,12 @@ def show_crosstable(
     tournament: TournamentOption = None,
     ruleset: RulesetOption = None,
     seats: SeatsOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Show a table of every bot against every other one, best first.
 
     A cell is the percentage of the common games in which the bot of the row ranked higher than the bot of the
-    column. `referee stats pairs --json` prints the same data, with intervals.
+    column. `referee stats pairs` has the same figures with intervals.
 
     Example: referee stats crosstable --tournament demo
     """
@@ -89,11 +102,19 @@ def show_crosstable(
         games = choice.columns(store)
         analysed = analyses(games)
         table = standings(store, choice, games, analysed)
+    bots = {name: [row.bot for row in table if row.ruleset == name] for name in analysed}
+    pairs = {name: pair_rows(name, analysis.pairs()) for name, analysis in analysed.items()}
+    if as_json:
+        write(
+            json_text(
+                [row for name in analysed for row in crosstable_rows(bots[name], pairs[name])]
+            )
+        )
+        return
     if not table:
         console.print("crosstable: none")
-    for name, analysis in analysed.items():
-        bots = [row.bot for row in table if row.ruleset == name]
-        console.print(crosstable(bots, pair_rows(name, analysis.pairs()), f"crosstable, {name}"))
+    for name in analysed:
+        console.print(crosstable(bots[name], pairs[name], f"crosstable, {name}"))
 
 
 @app.command()
@@ -105,6 +126,8 @@ def settled(
     seats: SeatsOption = None,
     confidence: ConfidenceOption = None,
     margin: MarginOption = None,
+    wide: WideOption = False,
+    columns: ColumnsOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
@@ -121,7 +144,15 @@ def settled(
     with League.open(league, create=False, db=db) as store:
         judged = judge_games(store, choice, confidence=confidence, margin=margin)
     rows = judged.neighbour_rows(ruleset)
-    show_rows(NeighbourRow, rows, title="neighbours", as_json=as_json, as_csv=as_csv)
+    show_rows(
+        NeighbourRow,
+        rows,
+        title="neighbours",
+        as_json=as_json,
+        as_csv=as_csv,
+        wide=wide,
+        columns=columns,
+    )
     if judged.basis and not (as_json or as_csv):
         console.print(judged.basis, soft_wrap=True)
 
@@ -133,6 +164,8 @@ def transitivity(
     tournament: TournamentOption = None,
     ruleset: RulesetOption = None,
     seats: SeatsOption = None,
+    wide: WideOption = False,
+    columns: ColumnsOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
@@ -155,7 +188,14 @@ def transitivity(
     ]
     notes = describe_tests(analysed)
     show_rows(
-        TransitivityRow, rows, title="transitivity", as_json=as_json, as_csv=as_csv, notes=notes
+        TransitivityRow,
+        rows,
+        title="transitivity",
+        as_json=as_json,
+        as_csv=as_csv,
+        wide=wide,
+        columns=columns,
+        notes=notes,
     )
 
 
@@ -165,6 +205,8 @@ def show_seats(
     db: DbOption = None,
     tournament: TournamentOption = None,
     ruleset: RulesetOption = None,
+    wide: WideOption = False,
+    columns: ColumnsOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
@@ -175,7 +217,15 @@ def show_seats(
     check_format(as_json=as_json, as_csv=as_csv)
     choice = GameFilter(tournament=tournament, ruleset=ruleset)
     rows = _effects(league, db, choice, seat_figures, seat_worth_rows)
-    show_rows(SeatWorthRow, rows, title="seats", as_json=as_json, as_csv=as_csv)
+    show_rows(
+        SeatWorthRow,
+        rows,
+        title="seats",
+        as_json=as_json,
+        as_csv=as_csv,
+        wide=wide,
+        columns=columns,
+    )
 
 
 @app.command()
@@ -184,6 +234,8 @@ def machines(
     db: DbOption = None,
     tournament: TournamentOption = None,
     ruleset: RulesetOption = None,
+    wide: WideOption = False,
+    columns: ColumnsOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
@@ -201,7 +253,15 @@ def machines(
         for name, each in by_ruleset.items()
         for row in machine_rows(name, machine_figures(each), known)
     ]
-    show_rows(MachineRow, rows, title="machines", as_json=as_json, as_csv=as_csv)
+    show_rows(
+        MachineRow,
+        rows,
+        title="machines",
+        as_json=as_json,
+        as_csv=as_csv,
+        wide=wide,
+        columns=columns,
+    )
 
 
 @app.command()
@@ -210,6 +270,8 @@ def luck(
     db: DbOption = None,
     tournament: TournamentOption = None,
     ruleset: RulesetOption = None,
+    wide: WideOption = False,
+    columns: ColumnsOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
@@ -222,7 +284,9 @@ def luck(
     check_format(as_json=as_json, as_csv=as_csv)
     choice = GameFilter(tournament=tournament, ruleset=ruleset)
     rows = _effects(league, db, choice, luck_figures, luck_rows)
-    show_rows(LuckRow, rows, title="luck", as_json=as_json, as_csv=as_csv)
+    show_rows(
+        LuckRow, rows, title="luck", as_json=as_json, as_csv=as_csv, wide=wide, columns=columns
+    )
 
 
 @app.command()
@@ -232,6 +296,8 @@ def collusion(
     tournament: TournamentOption = None,
     ruleset: RulesetOption = None,
     seats: SeatsOption = None,
+    wide: WideOption = False,
+    columns: ColumnsOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
@@ -250,13 +316,21 @@ def collusion(
     check_format(as_json=as_json, as_csv=as_csv)
     choice = GameFilter(tournament=tournament, ruleset=ruleset, seats=seats)
     rows = _effects(league, db, choice, collusion_figures, collusion_rows)
-    show_rows(CollusionRow, rows, title="collusion", as_json=as_json, as_csv=as_csv)
+    show_rows(
+        CollusionRow,
+        rows,
+        title="collusion",
+        as_json=as_json,
+        as_csv=as_csv,
+        wide=wide,
+        columns=columns,
+    )
 
 
 def _pairs(league: Path, db: str | None, choice: GameFilter) -> tuple[PairRow, ...]:
     with League.open(league, create=False, db=db) as store:
         analysed = analyses(choice.columns(store))
-    return tuple(
+    return each_pair_once(
         row for name, analysis in analysed.items() for row in pair_rows(name, analysis.pairs())
     )
 

@@ -13,14 +13,17 @@ import typer
 
 from referee.cli.options import (
     DEFAULT_LEAGUE,
+    ColumnsOption,
     CsvOption,
     DbOption,
     JsonOption,
     LeagueOption,
     TournamentArgument,
+    WideOption,
     check_format,
     console,
     show_rows,
+    show_table,
     write,
 )
 from referee.errors import UserError
@@ -30,7 +33,7 @@ from referee.reports.formats import duration, json_text
 from referee.reports.rating_rows import RatingRow
 from referee.reports.selection import GameFilter, current_ratings
 from referee.reports.statistics import PointsRow, name_winners, points_rows
-from referee.reports.terminal import RowsTable, card
+from referee.reports.terminal import card
 from referee.reports.tournament_rows import (
     ASSUMED_GAME_US,
     GameKind,
@@ -59,7 +62,7 @@ from referee.tournament.config import (
     part_title,
 )
 from referee.tournament.config_reader import load_tournament
-from referee.tournament.create import TournamentState, find_state
+from referee.tournament.create import TournamentState, check_bots, find_state
 
 app = typer.Typer()
 
@@ -108,13 +111,14 @@ def plan(
 ) -> None:
     """Show the size of a tournament before it is played: games, meetings of bots, and expected time.
 
-    Nothing is played or stored. The expected time is computed from similar games of the league, if there are any.
+    Nothing is played or stored. A file that `referee tournament run` refuses is refused here too. The expected time is computed from similar games of the league, if there are any.
 
     Example: referee tournament plan tournaments/demo.toml
     """
     check_format(as_json=as_json, as_csv=as_csv)
     pace = LeaguePace(league, db)
     config = load_tournament(file, pace)
+    check_entries(config, league, db)
     workers = len(assign_cores(config))
     rows = _rows(config, pace, workers)
     if as_json or as_csv:
@@ -127,6 +131,17 @@ def plan(
     console.print(_basis(everything, workers), soft_wrap=True)
     if config.until is not None:
         console.print(_stop(config, config.until), soft_wrap=True)
+
+
+def check_entries(config: TournamentConfig, league: Path, db: str | None) -> None:
+    """Check the bots of a tournament before anything is built or stored; see `check_bots`. The league need not exist."""
+    from referee.cli.isolation import roster_of  # noqa: PLC0415 - `status` needs no sandbox
+
+    if not League.exists_at(league, db):
+        check_bots(config, None)
+        return
+    with League.open(league, create=False, db=db) as store:
+        check_bots(config, roster_of(store))
 
 
 def _rows(config: TournamentConfig, pace: LeaguePace, workers: int) -> tuple[PlanRow, ...]:
@@ -171,6 +186,8 @@ def status(
     ] = None,
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
+    wide: WideOption = False,
+    columns: ColumnsOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
@@ -182,7 +199,15 @@ def status(
     with League.open(league, create=False, db=db) as store:
         if name is None:
             rows = tournament_rows(store.tournaments())
-            show_rows(TournamentRow, rows, title="tournaments", as_json=as_json, as_csv=as_csv)
+            show_rows(
+                TournamentRow,
+                rows,
+                title="tournaments",
+                as_json=as_json,
+                as_csv=as_csv,
+                wide=wide,
+                columns=columns,
+            )
             return
         tournament = find_state(store, name)
         rounds = status_rows(store.progress(name))
@@ -197,14 +222,16 @@ def status(
             )
         )
         return
-    show_rows(StatusRow, rounds, title=name, as_json=False, as_csv=as_csv)
+    show_rows(
+        StatusRow, rounds, title=name, as_json=False, as_csv=as_csv, wide=wide, columns=columns
+    )
     if not as_csv:
         if tournament.stopped_after is not None:
             console.print(describe_stop(tournament), soft_wrap=True)
-        console.print(RowsTable(MachineStatusRow, machines, "machines"))
+        show_table(MachineStatusRow, machines, "machines", wide=wide)
         if hosts:
-            console.print(RowsTable(HostStatusRow, hosts, "last run on a cluster: workers"))
-        console.print(RowsTable(FaultRow, faults, "faults"))
+            show_table(HostStatusRow, hosts, "last run on a cluster: workers", wide=wide)
+        show_table(FaultRow, faults, "faults", wide=wide)
         for number, part in enumerate(tournament.parts):
             _print_commitment(number, part)
 
@@ -254,6 +281,8 @@ def standings(
     ] = "rating",
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
+    wide: WideOption = False,
+    columns: ColumnsOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
@@ -272,11 +301,22 @@ def standings(
         if by == "rating":
             rows, analysed = current_ratings(store, choice)
             notes = name_deviations(analysed)
-            show_rows(RatingRow, rows, title=name, as_json=as_json, as_csv=as_csv, notes=notes)
+            show_rows(
+                RatingRow,
+                rows,
+                title=name,
+                as_json=as_json,
+                as_csv=as_csv,
+                wide=wide,
+                columns=columns,
+                notes=notes,
+            )
             return
         totals = points_rows(choice.columns(store).by_ruleset())
         row = store.tournament(name)
-    show_rows(PointsRow, totals, title=name, as_json=as_json, as_csv=as_csv)
+    show_rows(
+        PointsRow, totals, title=name, as_json=as_json, as_csv=as_csv, wide=wide, columns=columns
+    )
     if not (as_json or as_csv):
         for sentence in name_winners(totals, row.games - row.stored):
             console.print(sentence, soft_wrap=True, markup=False)

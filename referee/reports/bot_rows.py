@@ -93,7 +93,7 @@ class BotRow:
 
     bot: Annotated[str, Column("bot", wrap=True)]
     """`name@version`."""
-    language: Annotated[str, Column("language")]
+    language: Annotated[str, Column("language", drop=7)]
     author: Annotated[str, Column("author", wrap=True, drop=5)]
     added_at_us: Annotated[int, Column("added", show=moment, drop=3)]
     """Microseconds since 1970-01-01 UTC."""

@@ -27,6 +27,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints
 
 from referee.clocks import SECOND_US
+from referee.errors import UserError, did_you_mean
 from referee.rules.ruleset import JOKER, Counts, Group, Layer, card_name
 
 _SURELY_NOT = 0.001
@@ -70,7 +71,7 @@ def plain(value: object) -> str:
 
 def decimal(places: int) -> Callable[[float], str]:
     """Return a function that formats a number with `places` decimal places."""
-    return lambda value: f"{value:.{places}f}"
+    return lambda value: f"{value:z.{places}f}"  # z: never -0.0
 
 
 def estimate(places: int) -> Callable[[Estimate], str]:
@@ -80,10 +81,10 @@ def estimate(places: int) -> Callable[[Estimate], str]:
 
 def percent_estimate(share: Estimate) -> str:
     """Return a share between 0 and 1 with its interval, such as `42 % [38, 46]`."""
-    shown = f"{share.value:.0%}".replace("%", " %")
+    shown = f"{share.value:z.0%}".replace("%", " %")
     if share.low is None or share.high is None:
         return shown
-    return f"{shown} [{100 * share.low:.0f}, {100 * share.high:.0f}]"
+    return f"{shown} [{100 * share.low:z.0f}, {100 * share.high:z.0f}]"
 
 
 def _with_interval(each: Estimate, show: Callable[[float], str]) -> str:
@@ -104,7 +105,7 @@ def chance(probability: float) -> str:
 
 def percent(share: float) -> str:
     """Return a share between 0 and 1 as a percentage, such as `42.0 %`."""
-    return f"{share:.1%}".replace("%", " %")
+    return f"{share:z.1%}".replace("%", " %")
 
 
 def duration(duration_us: int) -> str:
@@ -210,18 +211,18 @@ def row_from(row_type: type[Row], figures: object, /, **others: object) -> Row:
     return row_type(**{key: getattr(figures, key) for key in keys}, **others)
 
 
-def keys_of(row_type: type) -> list[str]:
-    """Return the keys of a row type in JSON and CSV, in the order of the fields."""
+def keys_of(row_type: type, fields: Iterable[Field] | None = None) -> list[str]:
+    """Return the keys of a row type in JSON and CSV, in the order of the fields; by default those of all fields."""
     return [
         key
-        for field in fields_of(row_type)
+        for field in fields or fields_of(row_type)
         for key in (_interval_keys(field.key) if field.column.interval else (field.key,))
     ]
 
 
-def items_of(row: object) -> Iterator[tuple[str, Any]]:
+def items_of(row: object, fields: Iterable[Field] | None = None) -> Iterator[tuple[str, Any]]:
     """Yield each key of a row, in the order of `keys_of`, with its value."""
-    for key, column in fields_of(type(row)):
+    for key, column in fields or fields_of(type(row)):
         value = getattr(row, key)
         if not column.interval:
             yield key, value
@@ -240,22 +241,53 @@ def fields_of(row_type: type) -> tuple[Field, ...]:
     return tuple(Field(key, hint.__metadata__[0]) for key, hint in hints.items())
 
 
+def find_fields(row_type: type, names: str) -> tuple[Field, ...]:
+    """Return the fields that a user asks for, in the order of `names`.
+
+    Args:
+        row_type: the type of the rows.
+        names: the names of columns, with commas between them. A column is named by its key, or by its title in the
+            table without brackets: `fit` for `fit [95 %]`.
+
+    Raises UserError if the rows have no column of a name.
+    """
+    known = {_short_title(field): field for field in fields_of(row_type)}
+    known |= {field.key: field for field in fields_of(row_type)}
+    wanted = [name.strip().lower() for name in names.split(",")]
+    for name in wanted:
+        if name not in known:
+            keys = [field.key for field in fields_of(row_type)]
+            raise UserError(
+                f"--columns: no column {name!r}; there are {', '.join(keys)}{did_you_mean(name, known)}"
+            )
+    return tuple(dict.fromkeys(known[name] for name in wanted))
+
+
+def _short_title(field: Field) -> str:
+    return field.column.title.partition(" [")[0].lower()
+
+
 def json_text(value: object) -> str:
     """Return a value as JSON, without a line feed at the end. The value may contain rows."""
     return json.dumps(_plain(value), indent=2)
 
 
-def csv_text(row_type: type, rows: Iterable[object]) -> str:
+def csv_text(row_type: type, rows: Iterable[object], fields: Iterable[Field] | None = None) -> str:
     """Return rows as CSV: a line of keys, then a line for each row.
 
     The format is RFC 4180, but lines end with a line feed only. The values of a tuple have spaces between them. None
     is an empty cell. A text that a spreadsheet would take for a formula gets an apostrophe before it, because the
     authors of bots choose some of the texts. Numbers get none.
+
+    Args:
+        row_type: the type of the rows.
+        rows: the rows.
+        fields: the fields to write; by default all.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(keys_of(row_type))
-    writer.writerows([_cell(value) for _, value in items_of(row)] for row in rows)
+    writer.writerow(keys_of(row_type, fields))
+    writer.writerows([_cell(value) for _, value in items_of(row, fields)] for row in rows)
     return text.getvalue()
 
 

@@ -26,9 +26,9 @@ class RatingRow:
     rank: Annotated[int, Column("#", right=True)]
     """Rank by conservative rating, then by mu. Bots that are equal in both share a rank."""
     bot: Annotated[str, Column("bot", wrap=True)]
-    mu: Annotated[float, Column("mu", right=True, show=decimal(2), drop=4)]
+    mu: Annotated[float, Column("mu", right=True, show=decimal(2))]
     """TrueSkill's estimate of the skill, over the games in schedule order."""
-    sigma: Annotated[float, Column("sigma", right=True, show=decimal(2), drop=5)]
+    sigma: Annotated[float, Column("sigma", right=True, show=decimal(2))]
     conservative: Annotated[float, Column("rating", right=True, show=decimal(2))]
     """mu - 3 sigma."""
     fit: Annotated[Estimate, Column("fit [95 %]", right=True, show=estimate(1), interval=True)]
@@ -42,7 +42,7 @@ class RatingRow:
     None for the last bot. None too if the bot or the next bot has played fewer than two matches.
     """
     games: Annotated[int, Column("games", right=True, drop=6)]
-    matches: Annotated[int, Column("matches", right=True)]
+    matches: Annotated[int, Column("matches", right=True, drop=9)]
     """Number of matches of the bot. The intervals are computed from matches, not from games."""
     wins: Annotated[int, Column("wins", data_only=True)]
     """Number of games in which the bot had rank 1, alone or shared. Games that the bot forfeited do not count."""

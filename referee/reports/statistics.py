@@ -5,6 +5,7 @@ The winner of a tournament by total points is named as in the rulebooks (ruling 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -223,6 +224,58 @@ def neighbour_rows(ruleset: str, table: Iterable[PairVerdict]) -> tuple[Neighbou
     return tuple(
         row_from(NeighbourRow, each, ruleset=ruleset, verdict=each.verdict.value) for each in table
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrosstableRow:
+    """A bot against every other bot of a ruleset."""
+
+    ruleset: Annotated[str, Column("ruleset", section=True)]
+    rank: Annotated[int, Column("#", right=True)]
+    """The line of the bot in the table, from 1."""
+    bot: Annotated[str, Column("bot", wrap=True)]
+    better: Annotated[Mapping[str, float | None], Column("better")]
+    """`PairRow.better` against each other bot, by its name, in the order of the table."""
+
+
+def crosstable_rows(bots: Sequence[str], pairs: Iterable[PairRow]) -> list[CrosstableRow]:
+    """Return a row for each bot of one ruleset.
+
+    Args:
+        bots: the bots in the order of the table.
+        pairs: for each pair of bots a row in both directions.
+    """
+    table = {(row.bot, row.other): row for row in pairs}
+    return [
+        CrosstableRow(
+            ruleset=table[bot, others[0]].ruleset,
+            rank=rank,
+            bot=bot,
+            better={other: table[bot, other].better for other in others},
+        )
+        for rank, bot in enumerate(bots, 1)
+        if (others := [other for other in bots if other != bot])
+    ]
+
+
+def each_pair_once(rows: Iterable[PairRow]) -> tuple[PairRow, ...]:
+    """Leave out the row of each pair that has the bot with the lower fit first. Sort the other rows, best bot first.
+
+    Args:
+        rows: for each pair of some rulesets a row in both directions; all rows of a ruleset follow each other.
+    """
+    found: list[PairRow] = []
+    for _, group in groupby(rows, key=lambda row: row.ruleset):
+        table = list(group)
+        fits = defaultdict[str, float](float)
+        for row in table:
+            fits[row.bot] += row.rating_lead.value  # the sum of the leads sorts bots like the fit
+        order = {
+            bot: place for place, bot in enumerate(sorted(fits, key=lambda bot: (-fits[bot], bot)))
+        }
+        once = (row for row in table if order[row.bot] < order[row.other])
+        found += sorted(once, key=lambda row: (order[row.bot], order[row.other]))
+    return tuple(found)
 
 
 def pair_rows(ruleset: str, pairs: Iterable[PairFigures]) -> tuple[PairRow, ...]:

@@ -2,11 +2,12 @@
 
 If a table is wider than the terminal, some columns are hidden, and their titles are listed below the table. Long
 texts wrap. Numbers never wrap. `RowsTable` selects the columns when it is printed: Rich passes the width at that time.
+No column is hidden from a file or a pipe, because they have no width (`Output` in `cli/options.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -40,16 +41,36 @@ class RowsTable:
         row_type: a dataclass whose fields are declared with `Column`.
         rows: the rows. Rows of the same section must follow each other.
         title: the text above each table, followed by the name of the section.
+        columns: the columns to show, none of which is hidden; by default all except those that are only data.
+        keep: the keys of further columns that are never hidden.
+        hint: the text below a table with hidden columns, after their titles.
     """
 
-    def __init__(self, row_type: type, rows: Iterable[object], title: str = "") -> None:
+    def __init__(
+        self,
+        row_type: type,
+        rows: Iterable[object],
+        title: str = "",
+        *,
+        columns: Sequence[Field] | None = None,
+        keep: Collection[str] = (),
+        hint: str = "",
+    ) -> None:
         fields = fields_of(row_type)
         self._section = next((field.key for field in fields if field.column.section), None)
         self._fields = tuple(
-            field for field in fields if not field.column.section and not field.column.data_only
+            columns
+            or (each for each in fields if not each.column.data_only and not each.column.section)
         )
+        self._keep = frozenset(keep if columns is None else (field.key for field in columns))
         self._rows = tuple(rows)
         self._title = title
+        self._hint = hint
+
+    def least_width(self) -> int:
+        """Return the smallest width, in characters, at which no column is hidden and long texts wrap."""
+        cells = {field: [_cell(field, row) for row in self._rows] for field in self._fields}
+        return _width([_column_width(field, texts) for field, texts in cells.items()])
 
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
         if not self._rows:
@@ -66,7 +87,7 @@ class RowsTable:
     def _table(self, title: str, rows: Sequence[object], width: int) -> Table:
         """Return a table of the columns that fit into `width` characters."""
         cells = {field: [_cell(field, row) for row in rows] for field in self._fields}
-        fields = _select_fields(cells, width)
+        fields = _select_fields(cells, width, self._keep)
         table = _empty_table(title)
         for _, column in fields:
             table.add_column(
@@ -80,7 +101,7 @@ class RowsTable:
             table.add_row(*row)
         hidden = [field.column.title for field in self._fields if field not in fields]
         if hidden:
-            table.caption = f"hidden here: {', '.join(hidden)}"
+            table.caption = f"hidden here: {', '.join(hidden)}{self._hint}"
         return table
 
 
@@ -100,19 +121,27 @@ def _cell(field: Field, row: object) -> Text:
     return Text(visible(field.column.empty if value is None else field.column.show(value)))
 
 
-def _select_fields(cells: Mapping[Field, Sequence[Text]], width: int) -> list[Field]:
+def _select_fields(
+    cells: Mapping[Field, Sequence[Text]], width: int, keep: Collection[str]
+) -> list[Field]:
     """Return the fields that a table of `width` characters shows. Columns are left out in the order of `Column.drop`.
 
+    The columns with the keys `keep` are never left out.
     Each column is measured once. To measure the table with Rich after each removed column takes ten times as long.
     """
     fields = list(cells)
     widths = {field: _column_width(field, texts) for field, texts in cells.items()}
-    for field in sorted((each for each in reversed(fields) if each.column.drop), key=_drop):
-        inner = sum(widths[each] for each in fields) + _GAP * (len(fields) - 1)
-        if inner + _EDGES <= width:
+    droppable = (each for each in reversed(fields) if each.column.drop and each.key not in keep)
+    for field in sorted(droppable, key=_drop):
+        if _width([widths[each] for each in fields]) <= width:
             break
         fields.remove(field)
     return fields
+
+
+def _width(columns: Sequence[int]) -> int:
+    """Return the width of a table, from the widths of its columns."""
+    return sum(columns) + _GAP * (len(columns) - 1) + _EDGES
 
 
 def _drop(field: Field) -> int:
@@ -180,12 +209,13 @@ def _share_cell(bot: str, other: str, better: float | None) -> Text:
 
 _MARGIN = 24
 """Width of the labels and the axis at the left and right of a diagram, in characters."""
+_LEGEND = "Middle line: mu. Upper and lower line: mu + 2 sigma and mu - 2 sigma."
 _HEIGHT = 16
 """Height of a diagram, in lines."""
 
 
 def plot(rows: Sequence[HistoryRow], width: int) -> str:
-    """Draw a bot's rating over its games with three lines: mu - 2 sigma, mu and mu + 2 sigma.
+    """Draw a bot's rating over its games with three lines: mu - 2 sigma, mu and mu + 2 sigma. The legend is above the diagram.
 
     Args:
         rows: the history of the bot in one ruleset, at least one row.
@@ -196,17 +226,11 @@ def plot(rows: Sequence[HistoryRow], width: int) -> str:
     figure = plotille.Figure()
     figure.width, figure.height = max(20, width - _MARGIN), _HEIGHT
     figure.with_colors = False
-    figure.x_label, figure.y_label = "games", "mu, 2 sigma"
-    figure.register_label_formatter(float, _label)
-    figure.register_label_formatter(int, _label)
+    figure.x_label, figure.y_label = "games", "rating"
+    figure.x_ticks_fkt = lambda low, _high: f"{low:.0f}"
+    figure.y_ticks_fkt = lambda low, _high: f"{low:z.1f}"
     games = [row.games for row in rows]
     for sigmas in (-2, 0, 2):
         figure.plot(games, [row.mu + sigmas * row.sigma for row in rows])
     figure.set_x_limits(min_=0, max_=max(games))
-    return str(figure.show())
-
-
-def _label(value: float, chars: int, delta: float, left: bool = False) -> str:
-    """Format a label of an axis. plotille prescribes the parameters."""
-    text = f"{value:.0f}" if delta > 5 else f"{value:.1f}"  # noqa: PLR2004 - decimals would crowd
-    return text.ljust(chars) if left else text.rjust(chars)
+    return f"{_LEGEND}\n{figure.show()}"

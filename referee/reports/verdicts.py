@@ -149,9 +149,9 @@ class Comparison:
         )
         if self.verdict.chance is None:
             return f"{self.ruleset}: too little is known to compare {pair.first} and {pair.second}, {met}."
-        details = f"{pair.first} minus {pair.second}: fit {lead.value:+.2f}"
+        details = f"{pair.first} minus {pair.second}: fit {lead.value:+z.2f}"
         if lead.low is not None and lead.high is not None:
-            details += f", 95 % interval {lead.low:+.2f} to {lead.high:+.2f}"
+            details += f", 95 % interval {lead.low:+z.2f} to {lead.high:+z.2f}"
         bot, below, probability = self.verdict.bot, self.verdict.below, chance(self.verdict.chance)
         is_direct = self.verdict.chance >= self.condition.confidence
         sure = f"{probability} sure" if is_direct else "because of the verdicts about other bots"

@@ -142,15 +142,17 @@ def _check_names(name: str, author: str) -> None:
 def _rename(folder: Path, old: str, name: str, author: str) -> None:
     """Adapt the manifest and the README in `folder`, which is a copy of the sample bot `old`, to the new bot."""
     manifest = folder / FILE_NAME
-    text = manifest.read_text()
+    text = manifest.read_text(encoding="utf-8")
     values = {"name": name, "version": "0.1", "author": author, "description": _DESCRIPTION}
     for key, value in values.items():
         line = f"{key} = {json.dumps(value, ensure_ascii=False)}"
         old_line = re.search(_KEY.format(key), text, flags=re.MULTILINE)
         text = text if old_line is None else text.replace(old_line[0], line)
-    manifest.write_text(text)
+    manifest.write_text(text, encoding="utf-8")
     readme = folder / _README
-    readme.write_text(readme.read_text().replace(f"# {old}\n", f"# {name}\n", 1))
+    readme.write_text(
+        readme.read_text(encoding="utf-8").replace(f"# {old}\n", f"# {name}\n", 1), encoding="utf-8"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,7 +200,7 @@ class Workshop:
     def build_log(self, name: str, content_hash: str) -> str:
         """Return the output of a copy's build; empty if there was no build."""
         try:
-            return (self._home(name, content_hash) / _LOG).read_text()
+            return (self._home(name, content_hash) / _LOG).read_text(encoding="utf-8")
         except FileNotFoundError:
             return ""
 
@@ -225,7 +225,7 @@ class Workshop:
                 (home / _SOURCE).write_bytes(_make_archive(home / _BOT))
                 built = await build(command, home / _BOT, launcher=self.launcher, fetch=fetch)
                 _check_build(manifest, built, home / _BOT)
-                (home / _LOG).write_text(built.output)
+                (home / _LOG).write_text(built.output, encoding="utf-8")
                 build_s = built.elapsed_s
             _make_read_only(home / _BOT)
             (home / _READY).touch()

@@ -265,3 +265,23 @@ def test_folder_without_a_bot_creates_no_league(here):
         assert says in done.stderr
     assert here.referee("bots", "check", "nowhere").returncode == 2
     assert not (here.folder / "league").exists()
+
+
+def test_list_marks_retired_versions_at_80_columns(here):
+    bots = (here.bot("old", FAIR), here.bot("new", FAIR))
+    done = here.referee("play", *bots, "--ruleset", "duel", "--keep")
+    assert done.returncode == 0, done.stderr
+    assert checked_output(here, "bots", "retire", "old") == "old@1 is retired.\n"
+    said = checked_output(here, "bots", "list", "--retired")
+    assert max(map(len, said.splitlines())) <= 80
+    [line] = [line for line in said.splitlines() if "old@1" in line]
+    assert " UTC " in line
+    assert "retired" in said.split("hidden here")[0]
+    file = here.tournament(bots=bots)
+    file.write_text(file.read_text().replace(f'"{bots[0]}"', '"old@1"'))
+    done = here.referee("tournament", "plan", file)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "old@1 is retired; submit it again to let it play" in done.stderr
+    assert checked_output(here, "bots", "log", "old", "--build") == (
+        "old@1 has no build output: it needs no build, or its build printed nothing.\n"
+    )

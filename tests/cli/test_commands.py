@@ -73,8 +73,8 @@ ROWS = [
     (("ratings", "--seats", "2"), RatingRow, 3),
     (("ratings", "--seats", "3"), RatingRow, 0),
     (("ratings", "--history", "greedy"), HistoryRow, 2),
-    (("stats", "pairs"), PairRow, 6),
-    (("stats", "pairs", "--tournament", "cup"), PairRow, 6),
+    (("stats", "pairs"), PairRow, 3),
+    (("stats", "pairs", "--tournament", "cup"), PairRow, 3),
     (("stats", "settled", "--confidence", "0.9", "--margin", "0.5"), NeighbourRow, 2),
     (("stats", "transitivity"), TransitivityRow, 1),
     (("stats", "seats"), SeatWorthRow, 2),
@@ -105,6 +105,44 @@ def test_rows_can_be_printed_as_table_json_and_csv(here, command, row_type, coun
     table = checked_output(here, *command)
     assert table.strip()
     assert max(map(len, table.splitlines())) <= 80
+
+
+def test_pipe_and_wide_show_all_columns(here):
+    assert "hidden here: " in checked_output(here, "ratings")
+    assert "--wide shows them" in checked_output(here, "ratings")
+    wide = checked_output(here, "ratings", "--wide")
+    assert "hidden" not in wide
+    assert "strikes" in wide
+    assert here.shell("unset COLUMNS; referee ratings | cat").stdout == wide
+
+
+def test_chosen_columns_are_printed_as_table_json_and_csv(here):
+    columns = ("--columns", "bot,score,mu,wins")
+    table = checked_output(here, "ratings", *columns)
+    assert table.splitlines()[2].split() == ["bot", "score", "[95", "%]", "mu", "wins"]
+    keys = ["bot", "mean_score", "mean_score_low", "mean_score_high", "mu", "wins"]
+    rows = json.loads(checked_output(here, "ratings", *columns, "--json"))
+    assert [list(row) for row in rows] == [keys] * 3
+    header, *lines = csv.reader(io.StringIO(checked_output(here, "ratings", *columns, "--csv")))
+    assert (header, len(lines)) == (keys, 3)
+
+
+@pytest.mark.parametrize(
+    "command", [("ratings", "--history", "greedy"), ("bots", "show", "greedy"), ("stats", "luck")]
+)
+def test_locale_without_utf_8_prints_ascii(here, command):
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
+    said = checked_output(here, *command, **plain)
+    assert said.isascii()
+    assert len(said.splitlines()) > 5
+
+
+def test_crosstable_is_printed_as_json(here):
+    rows = json.loads(checked_output(here, "stats", "crosstable", "--json"))
+    assert [row["rank"] for row in rows] == [1, 2, 3]
+    bots = [row["bot"] for row in rows]
+    assert all([*row["better"]] == [bot for bot in bots if bot != row["bot"]] for row in rows)
+    assert rows[0]["better"][bots[2]] + rows[2]["better"][bots[0]] == pytest.approx(1)
 
 
 def test_status_has_rounds_faults_and_seed(here):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from rich.console import Console
 
 from referee.ratings.analysis import PairFigures
 from referee.ratings.intervals import Estimate
 from referee.reports.formats import chance, estimate, percent_estimate
 from referee.reports.rating_rows import HistoryRow
-from referee.reports.statistics import pair_rows
+from referee.reports.statistics import crosstable_rows, each_pair_once, pair_rows
 from referee.reports.terminal import crosstable, plot
 
 
@@ -86,9 +88,46 @@ def test_rating_is_drawn_over_the_games():
         )
         for n in range(1, 9)
     ]
-    text = plot(rows, 80)
-    assert max(map(len, text.splitlines())) <= 80
-    assert len({len(line) for line in text.splitlines()[2:15]}) == 1
+    legend, *lines = plot(rows, 80).splitlines()
+    text = "\n".join(lines)
+    assert legend == "Middle line: mu. Upper and lower line: mu + 2 sigma and mu - 2 sigma."
+    assert max(map(len, lines)) <= 80
+    assert len({len(line) for line in lines[2:15]}) == 1
+    labels = [line.split("|")[0].strip() for line in lines[1:17]]
+    assert all(re.fullmatch(r"\d+\.\d", label) for label in labels)
+    assert len(set(labels)) == 16
     assert "(games)" in text
     assert any("\u2800" < char <= "\u28ff" for char in text)
     assert plot(rows[:1], 80)
+
+
+def test_each_pair_has_one_row_with_the_better_bot_first():
+    both = [
+        pair(-3, -2, -1, first="a", second="b"),
+        pair(1, 2, 3, first="b", second="a"),
+        pair(-1, 0, 1, first="b", second="c"),
+        pair(-1, 0, 1, first="c", second="b"),
+        pair(-3, -2, -1, first="a", second="c"),
+        pair(1, 2, 3, first="c", second="a"),
+    ]
+    rows = [*pair_rows("basic", both), *pair_rows("duel", both[:2])]
+    assert [(row.ruleset, row.bot, row.other) for row in each_pair_once(rows)] == [
+        ("basic", "b", "c"),
+        ("basic", "b", "a"),
+        ("basic", "c", "a"),
+        ("duel", "b", "a"),
+    ]
+
+
+def test_crosstable_row_has_the_share_against_every_other_bot():
+    rows = pair_rows(
+        "basic",
+        [
+            pair(0, 1, 2, first="a", second="b", better=0.25),
+            pair(0, 1, 2, first="b", second="a", better=0.75),
+        ],
+    )
+    first, second = crosstable_rows(["b", "a"], rows)
+    assert (first.rank, first.bot, first.better) == (1, "b", {"a": 0.75})
+    assert (second.rank, second.bot, second.better) == (2, "a", {"b": 0.25})
+    assert crosstable_rows(["alone"], []) == []

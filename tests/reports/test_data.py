@@ -25,6 +25,7 @@ from referee.reports.game_rows import ChargeRow, GameHead, GameRow, SeatRow
 from referee.reports.rating_rows import HistoryRow, RatingRow, StandingRow
 from referee.reports.statistics import (
     CollusionRow,
+    CrosstableRow,
     LuckRow,
     MachineRow,
     NeighbourRow,
@@ -45,6 +46,7 @@ ROW_TYPES = [
     RatingRow,
     PointsRow,
     PairRow,
+    CrosstableRow,
     ComparisonRow,
     NeighbourRow,
     TransitivityRow,

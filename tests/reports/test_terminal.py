@@ -1,7 +1,8 @@
 """Tables on terminals of several widths."""
 
 import io
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import pytest
@@ -9,9 +10,12 @@ from hand_made import game_result
 from played import record, standings
 from rich.cells import cell_len
 from rich.console import Console
+from test_data import ROW_TYPES
 
+from referee.errors import UserError
+from referee.ratings.intervals import Estimate
 from referee.ratings.trueskill import rate
-from referee.reports.formats import Column
+from referee.reports.formats import Column, fields_of, find_fields
 from referee.reports.game_rows import (
     ChargeRow,
     GameRow,
@@ -21,7 +25,7 @@ from referee.reports.game_rows import (
     game_rows,
     seat_rows,
 )
-from referee.reports.rating_rows import StandingRow
+from referee.reports.rating_rows import RatingRow, StandingRow
 from referee.reports.terminal import RowsTable, card, stderr_tails
 from referee.reports.tournament_rows import StatusRow, status_rows
 from referee.store import RoundProgress
@@ -153,3 +157,78 @@ def test_a_column_is_hidden_only_if_the_table_is_wider_than_the_terminal():
     needed = max(map(cell_len, shown(TABLES["seats"], 200).splitlines()))
     assert "hidden here" not in shown(TABLES["seats"], needed)
     assert "hidden here" in shown(TABLES["seats"], needed - 1)
+
+
+RATINGS = [
+    RatingRow(
+        ruleset="basic",
+        rank=number,
+        bot=bot,
+        mu=25.0,
+        sigma=1.25,
+        conservative=21.25,
+        fit=Estimate(25.0, 20.0, 30.0),
+        ahead=0.75,
+        games=1000,
+        matches=250,
+        wins=500,
+        win_share=Estimate(0.5, 0.4, 0.6),
+        points=-12345,
+        mean_score=Estimate(-0.01, -1.0, 1.0),
+        strikes=0,
+        forfeits=0,
+    )
+    for number, bot in enumerate(("small_beasts@1.0", "b" * 32), 1)
+]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140, 200])
+def test_bot_mu_and_sigma_are_visible_at_every_width(width):
+    text = shown(RowsTable(RatingRow, RATINGS), width)
+    heads = text.split("─")[0].split()
+    assert {"bot", "mu", "sigma", "rating", "fit"} <= set(heads)
+    assert " 25.00   1.25 " in text
+    assert max(map(len, text.splitlines())) <= width
+
+
+@pytest.mark.parametrize("row_type", ROW_TYPES)
+def test_column_bot_is_never_hidden(row_type):
+    assert not any(column.drop for _, column in fields_of(row_type) if column.title == "bot")
+
+
+def test_chosen_columns_are_shown_in_their_order_and_never_hidden():
+    fields = find_fields(RatingRow, "wins, score,BOT,ahead,won,fit,strikes")
+    table = RowsTable(RatingRow, RATINGS, columns=fields)
+    assert table.least_width() > 80
+    text = shown(table, table.least_width())
+    assert re.split(r" {2,}", text.splitlines()[2].strip()) == [
+        "wins",
+        "score [95 %]",
+        "bot",
+        "ahead",
+        "won [95 %]",
+        "fit [95 %]",
+        "strikes",
+    ]
+    assert "hidden" not in text
+    assert "basic" in text
+
+
+def test_kept_column_hides_others_instead():
+    wanted = "b" * 16
+    rows = [replace(RATINGS[0], bot=wanted)]
+    assert "strikes" not in shown(RowsTable(RatingRow, rows), 80).split("hidden here")[0]
+    text = shown(RowsTable(RatingRow, rows, keep=("strikes",), hint="; more"), 80)
+    assert "strikes" in text.split("hidden here")[0]
+    assert " ".join(text.split()).endswith("; more")
+
+
+def test_unknown_column_is_refused_with_the_most_similar_one():
+    with pytest.raises(UserError, match=r"no column 'fitt'; there are .*; did you mean 'fit'\?$"):
+        find_fields(RatingRow, "bot,fitt")
+
+
+def test_no_number_is_shown_as_minus_zero():
+    text = shown(RowsTable(RatingRow, RATINGS), 200)
+    assert "0.0 [-1.0, 1.0]" in text
+    assert "-0.0" not in text
