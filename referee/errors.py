@@ -103,10 +103,17 @@ class RefereeError(Exception):
 
 
 class UserError(RefereeError):
-    """The user's input is wrong. The message is one line. For a file it names file, key and reason."""
+    """The user's input is wrong. The arguments are the lines of the message: one, or one for each mistake in a file.
+
+    A line about a file names file, key and reason.
+    """
 
     output: str = ""
     """The output of a program that failed, such as a build. The CLI prints it before the message."""
+
+    def __str__(self) -> str:
+        """Return the lines of the message."""
+        return "\n".join(self.args)
 
 
 class NotFoundError(UserError):
@@ -138,12 +145,14 @@ class VoidGame(RefereeError):
     """The referee or the machine failed, so the game cannot be finished. The game is played again."""
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean 'NAME'?` with the known name that is most similar to a mistyped one, for a message.
-
-    Return an empty text if no known name is similar.
-    """
+def find_similar(word: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is most similar to a mistyped one; None if no known name is similar."""
     from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
 
-    similar = get_close_matches(word[:_MAX_WORD].lower(), known, n=1)
-    return f"; did you mean {similar[0]!r}?" if similar else ""
+    return next(iter(get_close_matches(word[:_MAX_WORD].lower(), known, n=1)), None)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ` (did you mean 'NAME'?)` with `find_similar`, for a message; an empty text if no known name is similar."""
+    similar = find_similar(word, known)
+    return "" if similar is None else f" (did you mean {similar!r}?)"

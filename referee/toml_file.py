@@ -1,4 +1,4 @@
-"""Read a TOML file into a pydantic model, which checks the file, and report a mistake in one line. Write TOML files.
+"""Read a TOML file into a pydantic model, which checks the file, and report each mistake in one line. Write TOML files.
 
 The files come from strangers. So this module has limits, which keep the time to read a file short, whatever the file
 contains.
@@ -14,12 +14,12 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
-from referee.errors import UserError
+from referee.errors import UserError, find_similar
 
 MAX_KIB = 128
 """The largest size of a file, in KiB."""
@@ -37,6 +37,9 @@ _MAX_BITS = 1024
 """The largest number of bits in a whole number. Python refuses to show a number with many thousands of bits in a message."""
 _MAX_MESSAGE = 300
 """A key or a reason that is longer than this many characters is cut in messages, because it may repeat the file."""
+_MAX_SUGGESTIONS = 20
+"""Only this many unknown keys are compared with the known ones, because each comparison takes a part of a millisecond."""
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _LINE = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}")
 _SYNTAX_ERROR = re.compile(r"(?P<reason>.*) \(at (?P<place>.*?)(?:, column \d+)?\)", re.DOTALL)
@@ -95,7 +98,7 @@ def load(path: Path, model: type[Model]) -> Model:
     """Read the TOML file `path`, check its content against `model`, and return the content as a `model`.
 
     Raises `UserError` if the file cannot be read or is not TOML (`FILE: reason`), or if its content does not fit
-    the model (`FILE: KEY: reason`).
+    the model (`FILE: KEY: reason`, one line for each mistake).
     """
     return check(read(path), model, path)
 
@@ -196,12 +199,13 @@ def is_folder(path: Path) -> bool:
 def check(data: Mapping[str, Any], model: type[Model], path: Path) -> Model:
     """Check `data`, the parsed content of the file `path`, against `model`, and return it as a `model`.
 
-    Raises `UserError` (`FILE: KEY: reason`) if the data does not fit.
+    Raises `UserError` (`FILE: KEY: reason`, one line for each mistake) if the data does not fit.
     """
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise UserError(f"{path}: {_one_line(error.errors())}") from error
+        lines = _list_mistakes(error.errors(), model)
+        raise UserError(*(f"{path}: {line}" for line in lines)) from error
 
 
 def _syntax_reason(message: str) -> str:
@@ -209,15 +213,55 @@ def _syntax_reason(message: str) -> str:
     return f"{match['place']}: {match['reason']}" if match else message
 
 
-def _one_line(errors: Sequence[ErrorDetails]) -> str:
-    """Return the message of one error, and how many more errors there are.
+def _list_mistakes(errors: Sequence[ErrorDetails], model: type[BaseModel]) -> list[str]:
+    """Return a line for each mistake, unknown keys first.
 
-    If there is an unknown key, the message is about the unknown key. The reason: a misspelt key causes two errors,
-    an unknown key and a missing key, and the unknown key shows the mistake better.
+    A misspelt key causes two errors, an unknown key and a missing key. Only the unknown key is reported, with the missing
+    key as a suggestion.
     """
-    first = min(errors, key=lambda error: error["type"] != "extra_forbidden")
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return f"{_shorten(_dotted(first['loc']))}: {_shorten(_reason(first))}{more}"
+    unknown = [error["loc"] for error in errors if error["type"] == "extra_forbidden"]
+    meant: dict[tuple[int | str, ...], str] = {}
+    """The most similar key, by the location of the unknown key."""
+    for *table, key in unknown[:_MAX_SUGGESTIONS]:
+        similar = find_similar(str(key), _find_keys(model, table))
+        if similar is not None:
+            meant[*table, key] = similar
+    missing = {(*location[:-1], similar) for location, similar in meant.items()}
+    return [
+        f"{_shorten(_dotted(location))}: unknown key"
+        + (f" (did you mean {meant[location]!r}?)" if location in meant else "")
+        for location in unknown
+    ] + [
+        f"{_shorten(_dotted(error['loc']))}: {_shorten(_reason(error))}"
+        for error in errors
+        if error["type"] != "extra_forbidden"
+        and (error["type"] != "missing" or error["loc"] not in missing)
+        and (error["type"] != "too_short" or not _has_inner(error["loc"], errors))
+    ]
+
+
+def _has_inner(location: Sequence[int | str], errors: Sequence[ErrorDetails]) -> bool:
+    """Return True if there is an error inside of a list. Then the list is not empty, though pydantic says that it is too short."""
+    size = len(location)
+    return any(
+        len(error["loc"]) > size and error["loc"][:size] == tuple(location) for error in errors
+    )
+
+
+def _find_keys(model: type[BaseModel], table: Sequence[int | str]) -> list[str]:
+    """Return the keys that the table at the location `table` may have."""
+    for part in table:
+        if isinstance(part, str):
+            model = next(_models_in(model.model_fields[part].annotation))
+    return list(model.model_fields)
+
+
+def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
+    """Yield the models in a type such as `tuple[StageTable, ...] | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models_in(part)
 
 
 def _shorten(text: str) -> str:
@@ -225,9 +269,18 @@ def _shorten(text: str) -> str:
 
 
 def _dotted(location: tuple[int | str, ...]) -> str:
-    """Return a location as text, such as `run.command` or `stage[1].seats`; entries of a list count from 0."""
-    key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    """Return a location as text, such as `run.command` or `stage[1].seats`; entries of a list count from 0.
+
+    A key that TOML requires in quotes has quotes, so that it takes one line.
+    """
+    key = "".join(
+        f"[{part}]" if isinstance(part, int) else f".{_quoted(part)}" for part in location
+    )
     return key.removeprefix(".")
+
+
+def _quoted(key: str) -> str:
+    return key if _BARE_KEY.fullmatch(key) else json.dumps(key)
 
 
 def _reason(error: ErrorDetails) -> str:

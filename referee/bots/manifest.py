@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from referee import toml_file
-from referee.errors import UserError
+from referee.errors import UserError, did_you_mean
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
 from referee.sandbox import DEFAULT_LIMITS, Limits
@@ -90,7 +90,8 @@ def _check_version(version: str) -> str:
 def _check_rulesets(rulesets: tuple[str, ...]) -> tuple[str, ...]:
     for name in rulesets:
         if name not in RULESETS:
-            raise ValueError(f"unknown ruleset {name!r}; there are {', '.join(RULESETS)}")
+            similar = did_you_mean(name, RULESETS)
+            raise ValueError(f"unknown ruleset {name!r}{similar}; there are {', '.join(RULESETS)}")
     return rulesets
 
 

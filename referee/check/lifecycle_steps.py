@@ -87,7 +87,7 @@ class StartUpSteps:
         except UserError as error:
             raise StepFailure(
                 "a bot.toml with name, version, author, language and [run] command, as the guide describes",
-                str(error),
+                "; ".join(error.args),
             ) from None
         is_complete = set(manifest.rulesets) == set(RULESETS)
         rulesets = "all" if is_complete else join_names(manifest.rulesets)

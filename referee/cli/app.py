@@ -29,8 +29,10 @@ from referee.reports.formats import visible
 
 _MIN_DESCRIPTORS = 64
 """The smallest accepted limit of open files. With a lower limit, some libraries end the process without a message."""
+_MAX_LINES = 20
+"""The largest number of lines of an error message."""
 _MAX_MESSAGE = 4_000
-"""An error message is cut after this many characters. Rich needs minutes to print a text of 100,000 characters."""
+"""A line of an error message is cut after this many characters. Rich needs minutes to print a text of 100,000 characters."""
 
 _GROUPS = {
     "tournament": "Run tournaments and show their results.",
@@ -266,7 +268,7 @@ def run() -> None:
         _check_descriptors()
         app()
     except UserError as error:
-        _print_error(str(error), output=error.output)
+        _print_error(*error.args, output=error.output)
         sys.exit(USER_ERROR)
     except RefereeError as error:
         _print_error(str(error))
@@ -321,11 +323,17 @@ def _write_bug_report(error: Exception) -> str:
     return f"{line}; please report it with {name}"
 
 
-def _print_error(text: str, *, output: str = "") -> None:
-    """Print an error to standard error, after the `output` of the program that failed. Ignore a closed terminal."""
-    if len(text) > _MAX_MESSAGE:
-        text = f"{text[:_MAX_MESSAGE]}…"
+def _print_error(*lines: str, output: str = "") -> None:
+    """Print the lines of an error to standard error, after the `output` of the program that failed.
+
+    Ignore a closed terminal.
+    """
+    if len(lines) > _MAX_LINES:
+        lines = (*lines[: _MAX_LINES - 1], f"{len(lines) - _MAX_LINES + 1} more mistakes")
+    console = Console(stderr=True, soft_wrap=True)
     with suppress(OSError):  # the terminal is closed
         if output:
             sys.stderr.write(f"{output}\n")
-        Console(stderr=True, soft_wrap=True).print(f"[bold red]referee:[/] {escape(visible(text))}")
+        for line in lines:
+            text = line if len(line) <= _MAX_MESSAGE else f"{line[:_MAX_MESSAGE]}…"
+            console.print(f"[bold red]referee:[/] {escape(visible(text))}")

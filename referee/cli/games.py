@@ -20,7 +20,7 @@ from referee.cli.options import (
     show_table,
     write,
 )
-from referee.errors import Cause, RefereeError, UserError
+from referee.errors import Cause, RefereeError, UserError, did_you_mean
 from referee.records import GameRecord
 from referee.reports.formats import json_text
 from referee.reports.game_rows import (
@@ -82,7 +82,8 @@ def list_games(
             store.tournament(tournament)
         if bot is not None and bot not in (known := [row.name for row in store.bots()]):
             others = f"there are {', '.join(dict.fromkeys(known))}" if known else "there is none"
-            raise UserError(f"--bot: no bot {bot!r} in the league {store.where}; {others}")
+            similar = did_you_mean(bot, known)
+            raise UserError(f"--bot: no bot {bot!r} in the league {store.where}{similar}; {others}")
         wanted = {row.game_id for row in store.games(tournament=tournament, bot=bot, cause=cause)}
         results = [
             row for row in store.results(tournament=tournament, free=True) if row.game_id in wanted

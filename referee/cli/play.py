@@ -35,7 +35,7 @@ from referee.cli.options import (
     console,
     write,
 )
-from referee.errors import NotFoundError, RefereeError, UserError
+from referee.errors import NotFoundError, RefereeError, UserError, did_you_mean
 from referee.match.play import GameSetup, Watcher
 from referee.match.replay import Difference, replay_moves
 from referee.records import GameRecord, Move, name_seats
@@ -202,7 +202,8 @@ def _find_position(text: str, bots: int, league: Path, db: str | None) -> _Posit
 def _select_ruleset(name: str, players: int) -> Ruleset:
     rules = RULESETS.get(name)
     if rules is None:
-        raise UserError(f"--ruleset: unknown ruleset {name!r}; choose one of {', '.join(RULESETS)}")
+        known, similar = ", ".join(RULESETS), did_you_mean(name, RULESETS)
+        raise UserError(f"--ruleset: unknown ruleset {name!r}{similar}; choose one of {known}")
     if not rules.min_players <= players <= rules.max_players:
         raise UserError(
             f"BOTS: {name} is for {rules.min_players} to {rules.max_players} players, not {players}"

@@ -258,7 +258,7 @@ def find_fields(row_type: type, names: str) -> tuple[Field, ...]:
         if name not in known:
             keys = [field.key for field in fields_of(row_type)]
             raise UserError(
-                f"--columns: no column {name!r}; there are {', '.join(keys)}{did_you_mean(name, known)}"
+                f"--columns: no column {name!r}{did_you_mean(name, known)}; there are {', '.join(keys)}"
             )
     return tuple(dict.fromkeys(known[name] for name in wanted))
 

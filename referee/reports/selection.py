@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from referee.errors import StoreError, UserError
+from referee.errors import StoreError, UserError, did_you_mean
 from referee.ratings.analysis import Analysis
 from referee.ratings.checkpoint import rate_from_checkpoint
 from referee.ratings.trueskill import Ratings
@@ -56,7 +56,10 @@ class GameFilter:
             league.check_tournament(self.tournament)
         if self.ruleset is not None and self.ruleset not in RULESETS:
             known = ", ".join(RULESETS)
-            raise UserError(f"--ruleset: unknown ruleset {self.ruleset!r}; choose one of {known}")
+            similar = did_you_mean(self.ruleset, RULESETS)
+            raise UserError(
+                f"--ruleset: unknown ruleset {self.ruleset!r}{similar}; choose one of {known}"
+            )
 
     def predecessors(self, league: League) -> Mapping[str, str]:
         """Map each version of a bot to its predecessor.
@@ -156,5 +159,7 @@ def find_played_bot(store: League, played: set[str], text: str) -> str:
     versions = [bot for bot in known if text in (bot, bot.rpartition("@")[0])]
     if not versions:
         others = f"there are {', '.join(known)}" if known else "there are no games"
-        raise UserError(f"{store.where}: no bot {text!r} has played here; {others}")
+        names = {*known, *(bot.rpartition("@")[0] for bot in known)}
+        similar = did_you_mean(text, names)
+        raise UserError(f"{store.where}: no bot {text!r} has played here{similar}; {others}")
     return versions[-1]

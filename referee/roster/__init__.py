@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from referee.errors import NotFoundError
+from referee.errors import NotFoundError, did_you_mean
 from referee.store import StoredBot
 from referee.store.league import League
 
@@ -33,7 +33,10 @@ def find_bot(league: League, text: str) -> StoredBot:
     name, at, version = text.partition("@")
     versions = versions_of(league, name)
     if not versions:
-        raise NotFoundError(f"{league.where}: the league has no bot {name!r}")
+        names = {row.name for row in league.bots()}
+        raise NotFoundError(
+            f"{league.where}: the league has no bot {name!r}{did_you_mean(name, names)}"
+        )
     if at:
         matching = [row for row in versions if row.version == version]
     else:

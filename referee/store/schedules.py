@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, func, select, true
 
-from referee.errors import NotFoundError
+from referee.errors import NotFoundError, did_you_mean
 from referee.records import ScheduledGame
 from referee.store import NewTournament, RoundProgress, StoredExtension, StoredTournament, schema
 
@@ -29,7 +29,8 @@ def check_tournament(connection: Connection, name: str, where: str) -> None:
     known = tournament_names(connection)
     if name not in known:
         there = f"there are {', '.join(known)}" if known else "the league has no tournaments"
-        raise NotFoundError(f"{where}: no tournament {name!r}; {there}")
+        similar = did_you_mean(name, known)
+        raise NotFoundError(f"{where}: no tournament {name!r}{similar}; {there}")
 
 
 def tournaments(connection: Connection, name: str | None = None) -> list[StoredTournament]:

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from referee.bots.manifest import LimitsTable
 from referee.clocks import SECOND_US, parse_bank
+from referee.errors import did_you_mean
 from referee.ratings.stopping import (
     CONFIDENCE,
     MARGIN,
@@ -53,7 +54,8 @@ def _check_in_flight(value: object) -> object:
 
 def _check_ruleset(name: str) -> str:
     if name not in RULESETS:
-        raise ValueError(f"unknown ruleset {name!r}; choose one of {', '.join(RULESETS)}")
+        similar = did_you_mean(name, RULESETS)
+        raise ValueError(f"unknown ruleset {name!r}{similar}; choose one of {', '.join(RULESETS)}")
     return name
 
 

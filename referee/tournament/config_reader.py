@@ -127,9 +127,16 @@ class _ConfigReader:
         return self._read_bots("challengers", texts)
 
     def _read_bots(self, key: str, tables: Sequence[BotTable]) -> tuple[BotEntry, ...]:
-        return tuple(
-            self._read_bot(f"{key}[{number}]", table) for number, table in enumerate(tables)
-        )
+        entries: list[BotEntry] = []
+        mistakes: list[str] = []
+        for number, table in enumerate(tables):
+            try:
+                entries.append(self._read_bot(f"{key}[{number}]", table))
+            except UserError as error:
+                mistakes += error.args
+        if mistakes:
+            raise UserError(*mistakes)
+        return tuple(entries)
 
     def _read_bot(self, key: str, table: BotTable) -> BotEntry:
         text, variant = table.path, None

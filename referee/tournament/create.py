@@ -95,30 +95,44 @@ def check_bots(config: TournamentConfig, roster: Roster | None) -> None:
 
     Raises UserError if a bot has a bad manifest, does not play a ruleset of the tournament, sets a higher limit than
     the tournament allows, or is listed twice. Raises NotFoundError if a bot is listed by name, and the league has no
-    bot of this name. The message is one line about the first wrong bot.
+    bot of this name. If several bots are wrong, the error is a UserError with at least one line for each of them.
     """
-    for number, entry in enumerate(config.bots):
-        first = config.bots.index(entry)
-        if first < number:
+    errors: list[UserError] = []
+    for number in range(len(config.bots)):
+        try:
+            _check_bot(config, number, roster)
+        except UserError as error:
+            errors.append(error)
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise UserError(*(line for error in errors for line in error.args))
+
+
+def _check_bot(config: TournamentConfig, number: int, roster: Roster | None) -> None:
+    """Check one bot of a tournament file; see `check_bots`."""
+    entry = config.bots[number]
+    first = config.bots.index(entry)
+    if first < number:
+        raise UserError(
+            f"{config.file}: {config.entry_key(number)}: the same bot as {config.entry_key(first)}{_TWICE_HINT}"
+        )
+    if entry.folder is not None:
+        manifest = load_manifest(entry.folder, entry.variant)
+        place = entry.folder / FILE_NAME
+    elif roster is not None:
+        bot = _find_bot(config, number, entry, roster).bot
+        manifest, place = roster.manifest(bot), Path(str(bot))
+    else:
+        raise _not_found_error(config, number, f"the league has no bot {entry.text!r}")
+    for stage in config.stages:
+        if stage.ruleset.name not in manifest.rulesets:
+            raise UserError(f"{place}: rulesets: it does not play {stage.ruleset.name}")
+    for key, wanted in manifest.limits.explicit.items():
+        if wanted > (allowed := getattr(config.limits, key)):
             raise UserError(
-                f"{config.file}: {config.entry_key(number)}: the same bot as {config.entry_key(first)}{_TWICE_HINT}"
+                f"{place}: limits.{key}: {wanted} is too much, {config.file} allows {allowed}"
             )
-        if entry.folder is not None:
-            manifest = load_manifest(entry.folder, entry.variant)
-            place = entry.folder / FILE_NAME
-        elif roster is not None:
-            bot = _find_bot(config, number, entry, roster).bot
-            manifest, place = roster.manifest(bot), Path(str(bot))
-        else:
-            raise _not_found_error(config, number, f"the league has no bot {entry.text!r}")
-        for stage in config.stages:
-            if stage.ruleset.name not in manifest.rulesets:
-                raise UserError(f"{place}: rulesets: it does not play {stage.ruleset.name}")
-        for key, wanted in manifest.limits.explicit.items():
-            if wanted > (allowed := getattr(config.limits, key)):
-                raise UserError(
-                    f"{place}: limits.{key}: {wanted} is too much, {config.file} allows {allowed}"
-                )
 
 
 async def enter_bots(

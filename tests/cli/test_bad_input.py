@@ -136,6 +136,47 @@ def test_wrong_tournament_file_is_refused(here, case):
     assert_refused(here, "tournament", "run", "cup.toml", says=says)
 
 
+def test_all_mistakes_of_a_file_are_printed_one_in_a_line(here):
+    write(here, seats=None, matchs="1", seeds="1", matches='"1"')
+    done = here.referee("tournament", "run", "cup.toml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        "referee: cup.toml: matchs: unknown key (did you mean 'matches'?)",
+        "referee: cup.toml: seeds: unknown key (did you mean 'seed'?)",
+        "referee: cup.toml: matches: must be a whole number",
+    ]
+    write(here, bots='["./an", "./bob", "./cx"]')
+    done = here.referee("tournament", "plan", "cup.toml")
+    assert done.stderr.splitlines() == [
+        "referee: cup.toml: bots[0]: './an': no such folder",
+        "referee: cup.toml: bots[2]: './cx': no such folder",
+    ]
+    write(here, bots='["./ann", "bob", "./ann"]')
+    assert len(here.referee("tournament", "plan", "cup.toml").stderr.splitlines()) == 2
+
+
+def test_message_about_100_mistakes_is_cut(here):
+    write(here, **{f"wrong{number}": "1" for number in range(100)})
+    lines = here.referee("tournament", "plan", "cup.toml").stderr.splitlines()
+    assert len(lines) == 20
+    assert lines[-1] == "referee: 81 more mistakes"
+
+
+SUGGESTIONS = [
+    (("tournament", "status", "cub"), "no tournament 'cub' (did you mean 'cup'?); there are cup"),
+    (("bots", "show", "gredy"), "the league has no bot 'gredy' (did you mean 'greedy'?)"),
+    (("game", "list", "--bot", "rndom"), "no bot 'rndom' in the league league (did you mean"),
+    (("ratings", "--history", "gredy"), "no bot 'gredy' has played here (did you mean 'greedy'?)"),
+    (("ratings", "--ruleset", "Basc"), "unknown ruleset 'Basc' (did you mean 'basic'?); choose"),
+    (("play", "random", "greedy", "--ruleset", "dual"), "'dual' (did you mean 'duel'?); choose"),
+]
+
+
+@pytest.mark.parametrize(("command", "says"), SUGGESTIONS)
+def test_mistyped_name_is_refused_with_the_most_similar_one(played, command, says):
+    assert_refused(played, *command, says=says)
+
+
 def test_missing_tournament_file_is_refused(here):
     assert_refused(here, "tournament", "run", "cap.toml", says="cap.toml: no such file")
 
@@ -216,23 +257,35 @@ def test_league_of_a_newer_version_is_refused(here, played, command):
         (("game", "show", "cup-99"), "league: no game 'cup-99' is stored"),
         (("game", "show", "cup-99", "--json"), "league: no game 'cup-99' is stored"),
         (("game", "replay", "cup-99"), "league: no game 'cup-99' is stored"),
-        (("game", "list", "--tournament", "cap"), "league: no tournament 'cap'; there are cup"),
+        (
+            ("game", "list", "--tournament", "cap"),
+            "league: no tournament 'cap' (did you mean 'cup'?); there are cup",
+        ),
         (("game", "list", "--bot", "eve"), "no bot 'eve' in the league league; there are "),
         (
             ("game", "list", "--fault", "tilt"),
             "--fault: unknown fault 'tilt'; choose one of no_start",
         ),
         (("game", "list", "--json", "--csv"), "--json, --csv: choose one of them"),
-        (("tournament", "status", "cap"), "league: no tournament 'cap'; there are cup"),
+        (
+            ("tournament", "status", "cap"),
+            "league: no tournament 'cap' (did you mean 'cup'?); there are cup",
+        ),
         (("tournament", "status", "cup", "--json", "--csv"), "--json, --csv: choose one of them"),
-        (("tournament", "standings", "cap"), "league: no tournament 'cap'; there are cup"),
+        (
+            ("tournament", "standings", "cap"),
+            "league: no tournament 'cap' (did you mean 'cup'?); there are cup",
+        ),
         (
             ("tournament", "standings", "cup", "--by", "name"),
             "--by: unknown order 'name'; choose one of rating, points",
         ),
-        (("tournament", "resume", "cap"), "league: no tournament 'cap'; there are cup"),
+        (
+            ("tournament", "resume", "cap"),
+            "league: no tournament 'cap' (did you mean 'cup'?); there are cup",
+        ),
         (("tournament", "resume"), "league: every tournament is finished; there is none to resume"),
-        (("verify", "cap"), "league: no tournament 'cap'; there are cup"),
+        (("verify", "cap"), "league: no tournament 'cap' (did you mean 'cup'?); there are cup"),
         (("ratings", "--ruleset", "linko"), "--ruleset: unknown ruleset 'linko'; choose one of"),
         (
             ("play", "random", "eve"),

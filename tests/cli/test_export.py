@@ -137,5 +137,7 @@ def test_unwritable_output_is_refused(here):
 def test_unknown_tournament_is_refused(here):
     done = here.referee("tournament", "export", "cap")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "referee: league: no tournament 'cap'; there are cup\n"
+    assert (
+        done.stderr == "referee: league: no tournament 'cap' (did you mean 'cup'?); there are cup\n"
+    )
     assert not (here.folder / "cap.zip").exists()

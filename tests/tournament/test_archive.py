@@ -144,7 +144,7 @@ def test_the_archive_of_an_unplayed_tournament_verifies(unplayed, verify):
 
 
 def test_exporting_an_unknown_tournament_fails(unplayed):
-    with pytest.raises(NotFoundError, match="no tournament 'cap'; there are cup"):
+    with pytest.raises(NotFoundError, match="no tournament 'cap'"):
         export_archive(unplayed.league, unplayed.roster, "cap")
 
 

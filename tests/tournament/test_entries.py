@@ -112,7 +112,7 @@ async def test_a_name_without_a_league_is_refused(tmp_path):
 async def test_a_bot_with_a_bad_manifest_is_refused(tmp_path):
     bot(tmp_path / "ann", "ann")
     (bot(tmp_path / "bob", "bob") / "bot.toml").write_text("")
-    with pytest.raises(UserError, match=r"/bob/bot\.toml: name: missing \(and 4 more\)$"):
+    with pytest.raises(UserError, match=r"/bob/bot\.toml: name: missing\n"):
         check_bots(cup(tmp_path, "./ann", "./bob"), None)
 
 
