@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, WithJsonSchema
 from pydantic_core import ErrorDetails
 
 from referee.errors import UserError, find_similar
@@ -86,12 +86,49 @@ def _check_line(text: str) -> str:
     return text
 
 
-Name = Annotated[str, AfterValidator(_check_name)]
+def text_schema(pattern: re.Pattern[str]) -> WithJsonSchema:
+    """Return how a JSON Schema describes a text that a validator compares with `pattern`."""
+    return WithJsonSchema({"type": "string", "pattern": f"^(?:{pattern.pattern})$"})
+
+
+Name = Annotated[str, AfterValidator(_check_name), text_schema(_NAME)]
 """The name of a bot or a tournament: easy to type in a shell and safe in a file name."""
-Line = Annotated[str, AfterValidator(_check_line)]
+Line = Annotated[str, AfterValidator(_check_line), text_schema(_LINE)]
 """One line of 1 to 200 characters without control characters, safe to print."""
 
 Model = TypeVar("Model", bound=BaseModel)
+
+
+def json_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON Schema of a file, for editors: its keys, with their types, ranges and default values.
+
+    The schema checks each value alone. `check`, and functions that read the model, check more.
+    """
+    schema: dict[str, Any] = _without_null(model.model_json_schema())
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _without_null(schema: Any) -> Any:
+    """Remove null from a schema, because TOML has no null: a key without a value is left out.
+
+    Remove also the titles of keys, and the default values of whole tables, which repeat those of their keys.
+    """
+    if isinstance(schema, list):
+        return [_without_null(part) for part in schema if part != {"type": "null"}]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {
+        key: _without_null(part)
+        for key, part in schema.items()
+        if not (key == "default" and (part is None or isinstance(part, dict)))
+        and not (key == "title" and isinstance(part, str))
+    }
+    only = kept.get("anyOf", ())
+    return (
+        {**only[0], **{key: kept[key] for key in kept if key != "anyOf"}}
+        if len(only) == 1
+        else kept
+    )
 
 
 def load(path: Path, model: type[Model]) -> Model:

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, WithJsonSchema
 
 from referee import toml_file
 from referee.errors import UserError, did_you_mean
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
 from referee.sandbox import DEFAULT_LIMITS, Limits
-from referee.toml_file import FileModel, Line, Name
+from referee.toml_file import FileModel, Line, Name, text_schema
 
 FILE_NAME = "bot.toml"
 PYTHON_PACKAGES = "site-packages"
@@ -25,6 +25,8 @@ PYTHON_PACKAGES = "site-packages"
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,31}")
 
 
+RULESET_SCHEMA = {"type": "string", "enum": list(RULESETS)}
+"""How a JSON Schema describes the name of a ruleset."""
 Transport = Literal["unix", "tcp"]
 """What a bot connects to: a UNIX socket, or a port of 127.0.0.1 if its gRPC library has no UNIX sockets."""
 
@@ -95,7 +97,11 @@ def _check_rulesets(rulesets: tuple[str, ...]) -> tuple[str, ...]:
     return rulesets
 
 
-Command = Annotated[tuple[str, ...], Field(strict=False), AfterValidator(_check_command)]
+Command = Annotated[
+    tuple[str, ...],
+    Field(strict=False, json_schema_extra={"minItems": 1}),
+    AfterValidator(_check_command),
+]
 """A program and its arguments, written as a list in the file. There is no shell, so the list needs no quoting."""
 
 
@@ -120,12 +126,14 @@ class Manifest(FileModel):
     """The content of `bot.toml`."""
 
     name: Name
-    version: Annotated[str, AfterValidator(_check_version)]
+    version: Annotated[str, AfterValidator(_check_version), text_schema(_VERSION)]
     author: Line
     language: Line
     description: Line | None = None
     rulesets: Annotated[
-        tuple[str, ...], Field(strict=False, min_length=1), AfterValidator(_check_rulesets)
+        tuple[Annotated[str, WithJsonSchema(RULESET_SCHEMA)], ...],
+        Field(strict=False, min_length=1),
+        AfterValidator(_check_rulesets),
     ] = tuple(RULESETS)
     """The names of the rulesets that the bot plays."""
     build: Build | None = None

@@ -68,6 +68,10 @@ _COMMANDS = {
         "tournament",
         "Show the standings of a tournament: the ratings from its own games, or a table of total points.",
     ),
+    "tournament schema": (
+        "tournament",
+        "Print the JSON Schema of tournament files, with which an editor completes and checks them.",
+    ),
     "tournament export": (
         "verify",
         "Write a tournament into one archive: schedule, games, hashes of the bots, ratings, and the seed.",
@@ -97,6 +101,10 @@ _COMMANDS = {
     "bots retire": (
         "bots",
         "Retire a version of a bot: the version plays in no new tournament, but its games and ratings stay.",
+    ),
+    "bots schema": (
+        "bots",
+        "Print the JSON Schema of bot.toml, with which an editor completes and checks the file.",
     ),
     "ratings": (
         "ratings",

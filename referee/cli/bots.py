@@ -215,6 +215,18 @@ def retire(bot: BotArgument, league: LeagueOption = DEFAULT_LEAGUE, db: DbOption
     console.print(f"{found.bot} is retired.", soft_wrap=True)
 
 
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of bot.toml, with which an editor completes and checks the file.
+
+    Example: referee bots schema > bot.schema.json
+    """
+    from referee.bots.manifest import Manifest  # noqa: PLC0415 - `bots list` reads no file
+    from referee.toml_file import json_schema  # noqa: PLC0415
+
+    write(json_text(json_schema(Manifest)))
+
+
 def _rows(store: League) -> tuple[BotRow, ...]:
     return bot_rows(store.bots(), store.game_counts(), store.faults())
 

@@ -53,6 +53,7 @@ from referee.reports.verdicts import judge_newest_look, name_deviations
 from referee.schedule import default_lanes
 from referee.schedule.extension import ALGORITHMS
 from referee.store.league import League
+from referee.toml_file import json_schema
 from referee.tournament.config import (
     Part,
     TournamentConfig,
@@ -61,6 +62,7 @@ from referee.tournament.config import (
     list_look_rounds,
     part_title,
 )
+from referee.tournament.config_file import TournamentFile
 from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import TournamentState, check_bots, find_state
 
@@ -320,6 +322,15 @@ def standings(
     if not (as_json or as_csv):
         for sentence in name_winners(totals, row.games - row.stored):
             console.print(sentence, soft_wrap=True, markup=False)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of tournament files, with which an editor completes and checks them.
+
+    Example: referee tournament schema > tournament.schema.json
+    """
+    write(json_text(json_schema(TournamentFile)))
 
 
 def _seed_text(part: Part) -> str | None:

@@ -11,9 +11,16 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    model_validator,
+)
 
-from referee.bots.manifest import LimitsTable
+from referee.bots.manifest import RULESET_SCHEMA, LimitsTable
 from referee.clocks import SECOND_US, parse_bank
 from referee.errors import did_you_mean
 from referee.ratings.stopping import (
@@ -26,7 +33,7 @@ from referee.ratings.stopping import (
 from referee.rules.ruleset import RULESETS, EndOn, GhostOverflow, GhostSnatch, GhostStart
 from referee.sandbox import Rung
 from referee.schedule import Deals
-from referee.toml_file import FileModel, Name
+from referee.toml_file import FileModel, Name, text_schema
 
 MAX_GAMES = 1_000_000
 """The largest number of games in a tournament. A schedule of this size still fits into memory."""
@@ -110,6 +117,7 @@ def _check_bank(text: str) -> str:
 
 Seconds = Annotated[float, Field(ge=0.001, le=MAX_SECONDS, allow_inf_nan=False)]
 Small = Annotated[int, Field(ge=1, le=1024)]
+InFlight = Annotated[int, Field(ge=1, le=MAX_GAMES_IN_FLIGHT)]
 Games = Annotated[int, Field(ge=1, le=MAX_GAMES)]
 Argument = Annotated[str, Field(max_length=1000), AfterValidator(_check_argument)]
 Sizes = tuple[Annotated[int, Field(strict=True)], ...]
@@ -127,11 +135,22 @@ class Format(Enum):
 class StageTable(FileModel):
     """A table `[[stage]]`. The same keys at the top of the file are the defaults of all stages."""
 
-    ruleset: Annotated[str, AfterValidator(_check_ruleset)] | None = None
+    ruleset: (
+        Annotated[str, AfterValidator(_check_ruleset), WithJsonSchema(RULESET_SCHEMA)] | None
+    ) = None
     seats: int | None = None
     """Number of seats at each table."""
     tables: (
-        Annotated[Sizes, Field(strict=False, max_length=16), AfterValidator(_check_sizes)] | None
+        Annotated[
+            Sizes,
+            Field(
+                strict=False,
+                max_length=16,
+                json_schema_extra={"minItems": 1, "uniqueItems": True},
+            ),
+            AfterValidator(_check_sizes),
+        ]
+        | None
     ) = None
     """Several numbers of seats, instead of `seats`. Each number makes a stage."""
     matches: Annotated[int, Field(ge=1, le=MAX_GAMES)] | None = None
@@ -166,6 +185,8 @@ class FaultsTable(FileModel):
 
 class BudgetTable(FileModel):
     """The table `budget`, which has exactly one key."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
 
     games: Games | None = None
     """Number of games of the whole tournament."""
@@ -227,14 +248,23 @@ class TournamentFile(StageTable):
         Annotated[tuple[StageTable, ...], Field(strict=False, min_length=1, max_length=MAX_STAGES)]
         | None
     ) = None
-    budget: Annotated[BudgetTable, BeforeValidator(_make_budget_table)] | None = None
+    budget: (
+        Annotated[
+            BudgetTable,
+            BeforeValidator(_make_budget_table, json_schema_input_type=Games | BudgetTable),
+        ]
+        | None
+    ) = None
     """The size of the tournament, instead of `matches`; a plain number is a number of games."""
     until: UntilTable | None = None
     """When the tournament stops early; None: never."""
-    seed: Annotated[str, AfterValidator(_check_seed)] | None = None
+    seed: Annotated[str, AfterValidator(_check_seed), text_schema(_SEED)] | None = None
     show_names: bool = False
     lanes: Small | None = None
-    games_in_flight: Annotated[Literal["auto"] | int, BeforeValidator(_check_in_flight)] = "auto"
+    games_in_flight: Annotated[
+        Literal["auto"] | int,
+        BeforeValidator(_check_in_flight, json_schema_input_type=Literal["auto"] | InFlight),
+    ] = "auto"
     workers: Small | None = None
     cores_per_game: Small = 1
     pondering: bool = False
