@@ -22,6 +22,8 @@ help in `referee/cli` and write the page anew.
 
 `referee --version` prints the version. `--help` after a command prints its help. Tables are for people;
 programs use `--json` and `--csv`, whose rows [the page of the ratings](../ratings/README.md#rows) describes.
+`referee --install-completion` lets bash, zsh or fish complete commands, options, and the names of bots, tournaments, games and
+rulesets.
 The [exit codes](../../tournaments/README.md#exit-codes) are the same for all commands.
 """
 

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import traceback
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -23,6 +24,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from referee import __version__
 from referee.cli import handle_interrupts, interrupt_signals
+from referee.cli.completion import CompletedCommand
 from referee.cli.options import INTERRUPTED, UNSOUND, USER_ERROR, prepare_output
 from referee.errors import RefereeError, UserError
 from referee.reports.formats import visible
@@ -198,6 +200,9 @@ class LazyGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the name of the command to run, the command itself, and the arguments."""
         name, command, rest = super().resolve_command(ctx, args)
+        if ctx.resilient_parsing and name in self._modules:  # a shell completes the words
+            path = f"{self.name} " if self.name in _GROUPS else ""
+            return name, CompletedCommand(f"{path}{name}", partial(self.load, name)), rest
         if name is not None:
             command = self.load(name)
             if not isinstance(command, LazyGroup):  # all modules are imported now
