@@ -228,9 +228,9 @@ class SeatResultRow:
     games: Annotated[int, Column("games", right=True)]
     wins: Annotated[int, Column("wins", right=True)]
     """Number of games in which the bot had rank 1, alone or shared. Games that the bot forfeited do not count."""
-    win_share: Annotated[float, Column("won", right=True, show=percent)]
+    won: Annotated[float, Column("won", right=True, show=percent)]
     """Wins divided by games."""
-    mean_score: Annotated[float, Column("score", right=True, show=decimal(2))]
+    score: Annotated[float, Column("score", right=True, show=decimal(2))]
     """Mean points of the bot in a game. A game that it forfeited counts the lowest points of the table."""
     strikes: Annotated[int, Column("strikes", right=True)]
     forfeits: Annotated[int, Column("forfeits", right=True)]
@@ -281,8 +281,8 @@ def _seat_result(
         seat=seat,
         games=played,
         wins=wins,
-        win_share=wins / played,
-        mean_score=float(games.points[own].mean()),
+        won=wins / played,
+        score=float(games.points[own].mean()),
         strikes=int(games.strikes[own].sum()),
         forfeits=int(games.forfeited[own].sum()),
     )

@@ -29,7 +29,7 @@ class RatingRow:
     mu: Annotated[float, Column("mu", right=True, show=decimal(2))]
     """TrueSkill's estimate of the skill, over the games in schedule order."""
     sigma: Annotated[float, Column("sigma", right=True, show=decimal(2))]
-    conservative: Annotated[float, Column("rating", right=True, show=decimal(2))]
+    rating: Annotated[float, Column("rating", right=True, show=decimal(2))]
     """mu - 3 sigma."""
     fit: Annotated[Estimate, Column("fit [95 %]", right=True, show=estimate(1), interval=True)]
     """The skill that explains all games at once, whatever their order. The mean of the bots of `Analysis.centre` is 25.
@@ -46,14 +46,14 @@ class RatingRow:
     """Number of matches of the bot. The intervals are computed from matches, not from games."""
     wins: Annotated[int, Column("wins", data_only=True)]
     """Number of games in which the bot had rank 1, alone or shared. Games that the bot forfeited do not count."""
-    win_share: Annotated[
+    won: Annotated[
         Estimate,
         Column("won [95 %]", right=True, show=percent_estimate, drop=2, interval=True),
     ]
     """Wins divided by games."""
     points: Annotated[int, Column("points", right=True, drop=1)]
     """Sum of the points of the bot in all its games. A game that it forfeited counts the lowest points of the table."""
-    mean_score: Annotated[
+    score: Annotated[
         Estimate, Column("score [95 %]", right=True, show=estimate(1), drop=7, interval=True)
     ]
     """Mean points of the bot in a game. A game that it forfeited counts the lowest points of the table."""
@@ -73,7 +73,7 @@ class HistoryRow:
     """Number of games of the bot up to the end of this round, in this ruleset."""
     mu: Annotated[float, Column("mu", right=True, show=decimal(2))]
     sigma: Annotated[float, Column("sigma", right=True, show=decimal(2))]
-    conservative: Annotated[float, Column("rating", right=True, show=decimal(2))]
+    rating: Annotated[float, Column("rating", right=True, show=decimal(2))]
     """mu - 3 sigma."""
 
 
@@ -101,15 +101,15 @@ def rating_rows(
             bot=bot,
             mu=ratings[bot].mu,
             sigma=ratings[bot].sigma,
-            conservative=ratings[bot].conservative,
+            rating=ratings[bot].conservative,
             fit=figures[bot].rating,
             ahead=analysis.chance_of_lead(bot, below[1]) if below else None,
             games=figures[bot].games,
             matches=figures[bot].matches,
             wins=figures[bot].wins,
-            win_share=figures[bot].win_share,
+            won=figures[bot].win_share,
             points=figures[bot].points,
-            mean_score=figures[bot].score,
+            score=figures[bot].score,
             strikes=strikes.get(bot, 0),
             forfeits=figures[bot].forfeits,
         )
@@ -131,7 +131,7 @@ def history_rows(points: Mapping[str, Iterable[Point]]) -> tuple[HistoryRow, ...
             games=point.games,
             mu=point.rating.mu,
             sigma=point.rating.sigma,
-            conservative=point.rating.conservative,
+            rating=point.rating.conservative,
         )
         for ruleset, each in points.items()
         for point in each
@@ -148,15 +148,15 @@ class StandingRow:
     bot: Annotated[str, Column("bot", wrap=True)]
     mu: Annotated[float, Column("mu", right=True, show=decimal(2))]
     sigma: Annotated[float, Column("sigma", right=True, show=decimal(2))]
-    conservative: Annotated[float, Column("rating", right=True, show=decimal(2))]
+    rating: Annotated[float, Column("rating", right=True, show=decimal(2))]
     """mu - 3 sigma."""
     games: Annotated[int, Column("games", right=True)]
     matches: Annotated[int, Column("matches", right=True, drop=1)]
     wins: Annotated[int, Column("wins", right=True)]
     """Number of games in which the bot had rank 1, alone or shared. Games that the bot forfeited do not count."""
-    win_share: Annotated[float, Column("won", right=True, show=percent, drop=2)]
+    won: Annotated[float, Column("won", right=True, show=percent, drop=2)]
     """Wins divided by games."""
-    mean_score: Annotated[float, Column("score", right=True, show=decimal(2), drop=5)]
+    score: Annotated[float, Column("score", right=True, show=decimal(2), drop=5)]
     """Mean points of the bot in a game. A game that it forfeited counts the lowest points of the table."""
     strikes: Annotated[int, Column("strikes", right=True, drop=3)]
     forfeits: Annotated[int, Column("forfeits", right=True, drop=4)]
@@ -234,12 +234,12 @@ def _rows(
             bot=bot,
             mu=rating.mu,
             sigma=rating.sigma,
-            conservative=rating.conservative,
+            rating=rating.conservative,
             games=by_bot[bot].games,
             matches=len(by_bot[bot].matches),
             wins=by_bot[bot].wins,
-            win_share=by_bot[bot].wins / by_bot[bot].games,
-            mean_score=by_bot[bot].points / by_bot[bot].games,
+            won=by_bot[bot].wins / by_bot[bot].games,
+            score=by_bot[bot].points / by_bot[bot].games,
             strikes=strikes.get((ruleset, bot), 0),
             forfeits=by_bot[bot].forfeits,
         )

@@ -46,11 +46,11 @@ class PairRow:
     """Number of games in which both bots played."""
     matches: Annotated[int, Column("matches", right=True)]
     """Number of matches in which both bots played."""
-    wins: Annotated[int, Column("won", right=True, data_only=True)]
+    wins: Annotated[int, Column("wins", right=True, data_only=True)]
     """Number of meetings in which `bot` ranked higher than `other`."""
-    draws: Annotated[int, Column("drawn", right=True, data_only=True)]
+    draws: Annotated[int, Column("draws", right=True, data_only=True)]
     """Number of meetings in which both had the same rank."""
-    losses: Annotated[int, Column("lost", right=True, data_only=True)]
+    losses: Annotated[int, Column("losses", right=True, data_only=True)]
     """Number of meetings in which `other` ranked higher than `bot`."""
     better: Annotated[float | None, Column("ahead in", right=True, show=percent, drop=2)]
     """Share of the meetings in which `bot` ranked higher than `other`; a tie counts half.
@@ -101,9 +101,7 @@ class SeatWorthRow:
         Estimate, Column("points more [95 %]", right=True, show=estimate(2), interval=True)
     ]
     """Mean points per game of the seat minus the mean points per game of all seats."""
-    win_share: Annotated[
-        Estimate, Column("won [95 %]", right=True, show=percent_estimate, interval=True)
-    ]
+    won: Annotated[Estimate, Column("won [95 %]", right=True, show=percent_estimate, interval=True)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +184,9 @@ class CollusionRow:
 
 def seat_worth_rows(ruleset: str, seats: Iterable[SeatFigures]) -> tuple[SeatWorthRow, ...]:
     """Return a row for each seat of a ruleset."""
-    return tuple(row_from(SeatWorthRow, each, ruleset=ruleset) for each in seats)
+    return tuple(
+        row_from(SeatWorthRow, each, ruleset=ruleset, won=each.win_share) for each in seats
+    )
 
 
 def machine_rows(
@@ -296,10 +296,10 @@ class PointsRow:
     bot: Annotated[str, Column("bot", wrap=True)]
     points: Annotated[int, Column("points", right=True)]
     """Sum of the points of the bot in all its games. A game that it forfeited counts the lowest points of the table."""
-    mean_score: Annotated[float, Column("score", right=True, show=decimal(2), drop=1)]
+    score: Annotated[float, Column("score", right=True, show=decimal(2), drop=1)]
     """Mean points of the bot in a game."""
     games: Annotated[int, Column("games", right=True)]
-    starts: Annotated[int, Column("started", right=True)]
+    started: Annotated[int, Column("started", right=True)]
     """Number of games that the bot started, in seat 0."""
     forfeits: Annotated[int, Column("forfeits", right=True)]
     """Number of games that the bot forfeited. The stand-in played them to their end."""
@@ -327,9 +327,9 @@ def _add_up(ruleset: str, results: ResultColumns) -> list[PointsRow]:
             rank=ranks[number],
             bot=name,
             points=points[number],
-            mean_score=points[number] / games[number],
+            score=points[number] / games[number],
             games=games[number],
-            starts=starts[number],
+            started=starts[number],
             forfeits=forfeits[number],
         )
         for number, name in enumerate(results.bots)
@@ -360,7 +360,7 @@ def name_winners(rows: Iterable[PointsRow], missing: int) -> tuple[str, ...]:
 def _name_winner(table: Sequence[PointsRow]) -> str:
     for verb, counts in (
         ("played", {row.games: row.bot for row in table}),
-        ("started", {row.starts: row.bot for row in table}),
+        ("started", {row.started: row.bot for row in table}),
     ):
         least, most = min(counts), max(counts)
         if least < most:

@@ -16,7 +16,13 @@ from referee.reports.game_rows import GameRow, charge_rows, game_head, game_rows
 from referee.reports.playthrough import log_lines
 from referee.reports.rating_rows import RatingRow
 from referee.reports.selection import GameFilter
-from referee.reports.statistics import LuckRow, NeighbourRow, PairRow, SeatWorthRow
+from referee.reports.statistics import (
+    LuckRow,
+    NeighbourRow,
+    PairRow,
+    SeatWorthRow,
+    each_pair_once,
+)
 from referee.reports.tournament_rows import NextGameRow, StatusRow
 from referee.reports.verdicts import name_deviations
 from referee.roster.roster import Roster
@@ -236,7 +242,7 @@ def download(views: LeagueViews, file: str) -> tuple[bytes, str]:
     if kind == "standings":
         row_type, rows = RatingRow, views.standings(choice, patience_s=None) or []
     elif kind == "pairs":
-        row_type, rows = PairRow, views.pairs(choice)
+        row_type, rows = PairRow, each_pair_once(views.pairs(choice))
     else:
         raise NotFoundError(f"{file}: there is no such download")
     if ending == "csv":

@@ -120,7 +120,7 @@ def test_chosen_columns_are_printed_as_table_json_and_csv(here):
     columns = ("--columns", "bot,score,mu,wins")
     table = checked_output(here, "ratings", *columns)
     assert table.splitlines()[2].split() == ["bot", "score", "[95", "%]", "mu", "wins"]
-    keys = ["bot", "mean_score", "mean_score_low", "mean_score_high", "mu", "wins"]
+    keys = ["bot", "score", "score_low", "score_high", "mu", "wins"]
     rows = json.loads(checked_output(here, "ratings", *columns, "--json"))
     assert [list(row) for row in rows] == [keys] * 3
     header, *lines = csv.reader(io.StringIO(checked_output(here, "ratings", *columns, "--csv")))

@@ -66,9 +66,7 @@ def test_log_has_the_stderr_of_each_fault_or_says_that_there_is_none():
 def rows(bot):
     columns = ResultColumns.from_results(GAMES).by_ruleset()
     found = seat_result_rows(bot, {name: Analysis(each) for name, each in columns.items()})
-    return [
-        (row.seats, row.seat, row.games, row.wins, row.mean_score, row.forfeits) for row in found
-    ]
+    return [(row.seats, row.seat, row.games, row.wins, row.score, row.forfeits) for row in found]
 
 
 def test_results_are_counted_by_table_size_and_seat():

@@ -84,7 +84,7 @@ def test_rating_is_drawn_over_the_games():
             games=4 * n,
             mu=25 + n,
             sigma=8 / n,
-            conservative=0.0,
+            rating=0.0,
         )
         for n in range(1, 9)
     ]

@@ -30,9 +30,9 @@ def test_points_games_starts_and_forfeits_are_added_up():
     lost = game_result(("a", "b"), (2, 1), (7, 0), match=1, forfeited=(0,))
     rows = rows_of([*MATCH, lost])
     assert [
-        (row.rank, row.bot, row.points, row.games, row.starts, row.forfeits) for row in rows
+        (row.rank, row.bot, row.points, row.games, row.started, row.forfeits) for row in rows
     ] == [(1, "b", 12, 3, 1, 0), (2, "a", 7, 3, 2, 1)]
-    assert rows[1].mean_score == 7 / 3
+    assert rows[1].score == 7 / 3
 
 
 def test_each_ruleset_has_its_own_sums_and_its_own_winner():

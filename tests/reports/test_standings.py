@@ -41,9 +41,9 @@ def test_games_matches_wins_points_and_faults_are_counted():
     a, b = rows[:2]
     assert (a.rank, a.games, a.matches, a.wins, a.strikes, a.forfeits) == (1, 3, 2, 3, 2, 0)
     assert (b.rank, b.games, b.matches, b.wins, b.strikes, b.forfeits) == (2, 3, 2, 1, 0, 1)
-    assert (a.win_share, a.mean_score) == (1.0, 5.0)
-    assert b.win_share == pytest.approx(1 / 3)
-    assert b.mean_score == 3.0, "the forfeited game counts -3, the lowest points of the table"
+    assert (a.won, a.score) == (1.0, 5.0)
+    assert b.won == pytest.approx(1 / 3)
+    assert b.score == 3.0, "the forfeited game counts -3, the lowest points of the table"
     assert row(rows, "duel", "a").strikes == 1
 
 
@@ -52,7 +52,7 @@ def test_standings_have_the_given_ratings():
     for each in standings(DUELS, ratings):
         rating = ratings[each.ruleset][each.bot]
         assert (each.mu, each.sigma) == rating
-        assert each.conservative == rating.conservative
+        assert each.rating == rating.conservative
 
 
 def test_nobody_wins_a_game_that_all_forfeited():

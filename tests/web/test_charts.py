@@ -21,15 +21,15 @@ def rating(bot, fit, rank=1):
         bot=bot,
         mu=25.0,
         sigma=1.0,
-        conservative=22.0,
+        rating=22.0,
         fit=fit,
         ahead=None,
         games=4,
         matches=2,
         wins=1,
-        win_share=fit,
+        won=fit,
         points=9,
-        mean_score=fit,
+        score=fit,
         strikes=0,
         forfeits=0,
     )
@@ -43,7 +43,7 @@ def round_of(number, mu, sigma):
         games=10 * number,
         mu=mu,
         sigma=sigma,
-        conservative=mu - 3 * sigma,
+        rating=mu - 3 * sigma,
     )
 
 

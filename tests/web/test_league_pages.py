@@ -96,7 +96,7 @@ def test_standings_of_a_tournament_are_those_of_the_command(show, printed):
     table = show("/tournaments/cup").tables["Ratings, classic"]
     assert column(table, "bot") == [row["bot"] for row in rows]
     assert column(table, "mu") == [f"{row['mu']:.2f}" for row in rows]
-    assert column(table, "rating") == [f"{row['conservative']:.2f}" for row in rows]
+    assert column(table, "rating") == [f"{row['rating']:.2f}" for row in rows]
     assert column(table, "points") == [str(row["points"]) for row in rows]
     assert column(table, "forfeits") == [str(row["forfeits"]) for row in rows]
 
@@ -114,13 +114,11 @@ def test_chart_of_intervals_has_the_figures_of_the_standings(show, printed):
 
 def test_crosstable_has_the_counts_of_the_pairs_best_bot_first(show, printed):
     order = [row["bot"] for row in printed("tournament", "standings", "cup")]
-    found = {
-        (
-            row["bot"],
-            row["other"],
-        ): f"{100 * row['better']:.0f} {row['wins']}-{row['draws']}-{row['losses']}"
-        for row in printed("stats", "pairs", "--tournament", "cup")
-    }
+    found = {}
+    for row in printed("stats", "pairs", "--tournament", "cup"):
+        won, drawn, lost = row["wins"], row["draws"], row["losses"]
+        found[row["bot"], row["other"]] = f"{100 * row['better']:.0f} {won}-{drawn}-{lost}"
+        found[row["other"], row["bot"]] = f"{100 - 100 * row['better']:.0f} {lost}-{drawn}-{won}"
     page = show("/tournaments/cup")
     lines = page.tables["Crosstable, classic"][1:]
     assert [line[1] for line in lines] == order
@@ -163,7 +161,7 @@ def test_downloads_are_what_the_commands_print(client, here, kind):
         assert response.headers["content-disposition"] == "attachment"
         assert response.text == here.referee(*words[kind], f"--{ending}").stdout
     rows = list(csv.DictReader(io.StringIO(client.get(f"/downloads/cup.{kind}.csv").text)))
-    assert {row["bot"] for row in rows} == set(BOTS)
+    assert {row[key] for row in rows for key in ("bot", "other") if key in row} == set(BOTS)
 
 
 def test_archive_of_a_finished_tournament_is_the_one_of_the_command(client, here):
@@ -177,12 +175,15 @@ def test_bot_page_has_the_figures_of_the_commands(show, printed):
     tables = show("/bots/greedy@1.0").tables
     about = printed("bots", "show", "greedy")
     rounds = printed("ratings", "--history", "greedy")
-    pairs = [row for row in printed("stats", "pairs") if row["bot"] == "greedy@1.0"]
+    pairs = printed("stats", "pairs")
+    wins = {row["bot"]: row["losses"] for row in pairs if row["other"] == "greedy@1.0"}
+    wins |= {row["other"]: row["wins"] for row in pairs if row["bot"] == "greedy@1.0"}
     (rating,) = about["ratings"]
     assert column(tables["Ratings, classic"], "mu") == [f"{rating['mu']:.2f}"]
     assert column(tables["Rating history, classic"], "mu") == [f"{row['mu']:.2f}" for row in rounds]
-    assert column(tables["Opponents, classic"], "against") == [row["other"] for row in pairs]
-    assert column(tables["Opponents, classic"], "won") == [str(row["wins"]) for row in pairs]
+    others = column(tables["Opponents, classic"], "against")
+    assert sorted(others) == ["bait@1.0", "crashes@1", "random@1.0"]
+    assert column(tables["Opponents, classic"], "wins") == [str(wins[other]) for other in others]
     assert column(tables["Results, classic"], "games")[0] == str(rating["games"])
     assert column(tables["Results, classic"], "seat") == ["all", "0", "1"]
 
