@@ -38,7 +38,7 @@ from referee.cli.options import (
 from referee.errors import NotFoundError, RefereeError, UserError, did_you_mean
 from referee.match.play import GameSetup, Watcher
 from referee.match.replay import Difference, replay_moves
-from referee.records import GameRecord, Move, name_seats
+from referee.records import Fault, GameRecord, Move, name_seats
 from referee.reports.formats import json_text
 from referee.reports.game_rows import record_json
 from referee.reports.playthrough import Narrator, table_view
@@ -78,7 +78,8 @@ def play(
         ),
     ] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Show every move while the game is played.")
+        bool,
+        typer.Option("--watch", help="Show every move and every fault while the game is played."),
     ] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Store the game in the league.")] = False,
     start: Annotated[
@@ -267,8 +268,10 @@ def _make_watcher(specs: Sequence[BotSpec], position: _Position | None) -> Watch
             narrator.line(event)  # counts the turns
         console.print(table_view(position.game, names))
 
-    def watch(_decision: Decision, _move: Move, events: tuple[Event, ...]) -> None:
-        for event in events:
-            console.print(narrator.line(event))
+    def watch(
+        _decision: Decision, move: Move, events: tuple[Event, ...], faults: tuple[Fault, ...]
+    ) -> None:
+        for line in narrator.move(move, events, faults):
+            console.print(line)
 
     return watch

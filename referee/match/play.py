@@ -71,8 +71,8 @@ class EventLog:
         return tuple(events)
 
 
-Watcher = Callable[[Decision, Move, tuple[Event, ...]], None]
-"""Gets every move of a game as it is made: the decision, the move, and its events, unredacted."""
+Watcher = Callable[[Decision, Move, tuple[Event, ...], tuple[Fault, ...]], None]
+"""Gets every move of a game as it is made: the decision, the move, its events, unredacted, and the faults since the last move."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +206,8 @@ class _Run:
         self._on_forfeit = on_forfeit
         for action in setup.opening:
             self._make_opening_move(action)
+        self._shown_faults = 0
+        """How many of the faults the watcher has got."""
         for seat, player in enumerate(players):
             if isinstance(player, Forfeit):
                 self._charge(seat, player)
@@ -300,7 +302,9 @@ class _Run:
         self.moves.append(move)
         self.event_log.add(events)
         if self._watch is not None:
-            self._watch(decision, move, events)
+            faults = tuple(self.faults[self._shown_faults :])
+            self._shown_faults = len(self.faults)
+            self._watch(decision, move, events, faults)
 
     def _charge(self, number: int, fault: BotFault) -> None:
         """Record a fault of seat `number`. After strike number `max_strikes`, also record the forfeit."""

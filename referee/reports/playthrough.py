@@ -7,7 +7,7 @@ The lines and the table show hidden cards. Never send them to a bot.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich import box
@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from referee.match.replay import replay_moves
-from referee.records import Fault, GameRecord
+from referee.records import Fault, GameRecord, Move
 from referee.reports.formats import NOTHING, counts_name, group_name, layer_name, spaced, visible
 from referee.rules.actions import DecisionKind
 from referee.rules.events import (
@@ -172,6 +172,18 @@ class Narrator:
             return Line(Text(self._describe(event), style="bold"))
         return Line(Text(_INDENT + self._describe(event)))
 
+    def move(self, move: Move, events: Iterable[Event], faults: Iterable[Fault]) -> Iterator[Line]:
+        """Yield the lines of a move: the faults that were charged before it, then its events.
+
+        The line of the first event says if the stand-in has made the move.
+        """
+        yield from map(self.charge, faults)
+        for place, event in enumerate(events):
+            line = self.line(event)
+            if move.stand_in and not place:
+                line.text.append(PARTS["stand_in"])
+            yield line
+
     def charge(self, fault: Fault) -> Line:
         """Return the line of a fault: strike or forfeit, and what the bot did wrong."""
         text = PARTS["charge"].format(
@@ -230,12 +242,8 @@ def playthrough(record: GameRecord, *, tables: bool = False) -> Iterator[Rendera
     if tables:
         yield table_view(Game(record.ruleset, len(names), record.deck), names)
     for number, step in enumerate(replay_moves(record)):
-        yield from (narrator.charge(fault) for fault in record.faults if fault.move == number)
-        for place, event in enumerate(step.events):
-            line = narrator.line(event)
-            if step.move.stand_in and not place:
-                line.text.append(PARTS["stand_in"])
-            yield line
+        faults = (fault for fault in record.faults if fault.move == number)
+        yield from narrator.move(step.move, step.events, faults)
         decision = step.game.decision
         if tables and decision is not None and decision.kind is DecisionKind.PLAY:
             yield table_view(step.game, names)

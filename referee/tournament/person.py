@@ -19,7 +19,7 @@ import uvloop
 
 from referee.bots.manifest import BotSpec
 from referee.errors import RefereeError
-from referee.records import BotId, GameRecord, Move, Reply, Request
+from referee.records import BotId, Fault, GameRecord, Move, Reply, Request
 from referee.roster.roster import check_unisolated
 from referee.rules.actions import Decision
 from referee.rules.events import Event, View, redact
@@ -131,7 +131,9 @@ async def _play(connection: Connection, order: PersonGame) -> None:
         dealt = Game(order.ruleset, len(order.players), task.setup.deck)
         connection.send(Dealt(task.setup.game_id, dealt.view(seat)))
 
-        def watch(decision: Decision, move: Move, events: tuple[Event, ...]) -> None:
+        def watch(
+            decision: Decision, move: Move, events: tuple[Event, ...], _: tuple[Fault, ...]
+        ) -> None:
             connection.send(Moved(decision, move, tuple(redact(event, seat) for event in events)))
 
         async with free_player(task, isolation) as player:

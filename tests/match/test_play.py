@@ -79,7 +79,7 @@ async def test_record_has_every_decision_with_its_times():
 async def test_requests_of_a_seat_have_every_event_once_in_order_and_redacted():
     table = players(3)
     seen = []
-    played = await play(setup(), table, watch=lambda _decision, _move, events: seen.extend(events))
+    played = await play(setup(), table, watch=lambda *move: seen.extend(move[2]))
     for seat, player in enumerate(table):
         received = [event for request in player.requests for event in request.events] + list(
             played.unseen_events[seat]
@@ -243,12 +243,22 @@ async def test_watcher_gets_each_move_with_its_decision_and_events():
     seen = []
     table = [FunctionPlayer(first_legal), Faulty(strike(), at=2), *players(1)]
     record = (await play(setup(), table, watch=lambda *move: seen.append(move))).record
-    assert tuple(move for _, move, _ in seen) == record.moves
-    assert all(decision.seat == move.seat for decision, move, _ in seen)
-    assert all(move.action in decision.legal for decision, move, _ in seen)
+    assert tuple(move for _, move, *_ in seen) == record.moves
+    assert all(decision.seat == move.seat for decision, move, *_ in seen)
+    assert all(move.action in decision.legal for decision, move, *_ in seen)
     replayed = [step.events for step in replay_moves(record)]
-    assert [events for *_, events in seen] == replayed
+    assert [events for *_, events, _ in seen] == replayed
     assert replayed[0][0] == Played(0, record.moves[0].action.layer)
+
+
+async def test_watcher_gets_each_fault_with_the_move_of_the_stand_in_after_it():
+    seen = []
+    table = [FunctionPlayer(first_legal), Faulty(strike(), at=2, times=3), crash()]
+    record = (await play(setup(), table, watch=lambda *move: seen.append(move))).record
+    charged = [(number, fault) for number, (*_, faults) in enumerate(seen) for fault in faults]
+    assert charged == [(fault.move, fault) for fault in record.faults]
+    assert [fault.seat for _, fault in charged] == [2, 1, 1, 1, 1]
+    assert seen[0][3] == (record.faults[0],)
 
 
 @pytest.mark.parametrize(
