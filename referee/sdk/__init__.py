@@ -34,7 +34,7 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any, NoReturn, get_args
 
 import grpc
@@ -228,7 +228,8 @@ def run(
             messages have more requests.
         name: the bot's name in logs; if empty, the name of the program's folder.
 
-    An exception of the bot is printed and ends the process with exit code 1.
+    An exception of the bot is printed and ends the process with exit code 1. The traceback begins with the bot's own
+    code; see `_print_exception`.
     """
     address = os.environ.get("REFEREE_ADDRESS")
     token = os.environ.get("REFEREE_TOKEN")
@@ -243,6 +244,8 @@ def run(
         batch_wait_us=batch_wait_us,
     )
     signal.signal(signal.SIGTERM, _exit_at_once)
+    if sys.excepthook is sys.__excepthook__:  # the bot has no hook of its own
+        sys.excepthook = _print_exception
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_play(address, hello, Session(bot)))
@@ -316,6 +319,25 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     except ImportError:
         return None
     return uvloop.new_event_loop
+
+
+def _print_exception(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Print an exception that nobody has caught, without the frames of the SDK and of asyncio that called the bot.
+
+    The hook changes only what is printed: the exception is still uncaught, so a debugger stops at it. If no code of the bot raised
+    the exception, the whole traceback is printed.
+    """
+    import traceback  # noqa: PLC0415 - would take time at each start-up
+
+    own = trace
+    while own is not None and own.tb_frame.f_code is not Session.receive_in_parts.__code__:
+        own = own.tb_next
+    sdk = os.path.dirname(__file__)  # noqa: PTH120 - see `_program_folder`
+    while own is not None and own.tb_frame.f_code.co_filename.startswith(sdk):
+        own = own.tb_next
+    traceback.print_exception(kind, error, own or trace)
 
 
 def _print_error(line: str) -> None:

@@ -61,6 +61,11 @@ RAISES = """
 
     run(decide)
 """
+NO_ACTION = """
+    from referee.sdk import run
+
+    run(lambda request: None)
+"""
 
 
 @pytest.fixture
@@ -202,7 +207,37 @@ async def test_exception_of_the_bot_is_printed_and_exits_with_1(write_bot, socke
         assert code == 1
         assert stderr.startswith("Traceback")
         assert stderr.endswith("ZeroDivisionError: a mistake in the bot\n")
-        assert "bot.py" in stderr
+        first, *others = [line for line in stderr.splitlines() if line.startswith("  File ")]
+        assert first.endswith(", in decide")
+        assert "bot.py" in first
+        assert others == []  # no frames of the SDK and of asyncio
+
+
+async def test_traceback_without_code_of_the_bot_is_whole(write_bot, socket_folder):
+    async with (
+        scripted_referee(socket_folder) as referee,
+        bot_process(write_bot(NO_ACTION), referee.address) as bot,
+    ):
+        await referee.receive()
+        await referee.exchange(game_starts("g"))
+        await referee.send(requests(("g", 1)))
+        _, stderr = await bot.exit()
+    assert "which is no action; return an item of request.legal\n" in stderr
+    assert ", in receive_in_parts\n" in stderr
+
+
+async def test_hook_of_the_bot_for_exceptions_stays(write_bot, socket_folder):
+    async with (
+        scripted_referee(socket_folder) as referee,
+        bot_process(
+            write_bot(RAISES, "import sys\nsys.excepthook = lambda *_: sys.stderr.write('mine')"),
+            referee.address,
+        ) as bot,
+    ):
+        await referee.receive()
+        await referee.exchange(game_starts("g"))
+        await referee.send(requests(("g", 1)))
+        assert await bot.exit() == (1, "mine")
 
 
 @pytest.mark.parametrize("prelude", [UVLOOP, STANDARD_LOOP], ids=["uvloop", "asyncio"])
