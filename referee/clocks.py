@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 _SECONDS = r"[0-9]{1,9}(?:\.[0-9]{1,9})?"
 _BANK = re.compile(rf"(?P<bank>{_SECONDS})(?:\+(?P<increment>{_SECONDS}))?")
 SECOND_US = 1_000_000
+UNLIMITED_US = 10 * 86_400 * SECOND_US
+"""How long the referee waits for a bot without time limits: ten days."""
 REFERENCE_SPEED = 100_000
 """If the clocks are scaled, the limits in the tournament file are for a machine with this `Machine.speed`: a core of a cheap server."""
 

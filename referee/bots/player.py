@@ -15,7 +15,7 @@ from referee.bots.flood import FloodWatch, GrpcThreads
 from referee.bots.manifest import BotSpec
 from referee.bots.outbox import Cores
 from referee.bots.process import BotProcess
-from referee.clocks import Clocks
+from referee.clocks import UNLIMITED_US, Clocks
 from referee.errors import BotFault, Cause, Evidence, Forfeit, Strike, VoidGame
 from referee.protocol import messages
 from referee.protocol.messages import RequestEncoder
@@ -173,6 +173,8 @@ class GameOpening:
     """The serialised message that tells the bot that the game starts."""
     encoder: RequestEncoder
     """Turns requests into messages. All seats of the game share one encoder."""
+    is_timed: bool = True
+    """False if the bot may take any time for its decisions. It is told the limits all the same."""
 
 
 class BotPlayer:
@@ -182,6 +184,7 @@ class BotPlayer:
         self._process = process
         self._game_id = opening.game_id
         self._encoder = opening.encoder
+        self._is_timed = opening.is_timed
         self._cpu_before_s = process.usage_per_game().cpu_s
         self._dropped_before = process.session.dropped
 
@@ -207,13 +210,14 @@ class BotPlayer:
         return player
 
     async def decide(self, request: Request) -> Reply:
-        """See `Player.decide`."""
+        """See `Player.decide`. Without time limits, the time beyond the limit of the request is a lag."""
+        limit_us = request.time.limit_us
         try:
             reply = await self._process.session.request(
                 self._game_id,
                 request.number,
                 self._encoder.encode(request),
-                request.time.limit_us,
+                limit_us if self._is_timed else UNLIMITED_US,
             )
         except BotFault as fault:
             if fault.cause is Cause.TIMEOUT and request.time.ends_the_bank:
@@ -229,7 +233,8 @@ class BotPlayer:
                 batch_size=reply.batch_size,
             )
             raise self._process.add_evidence(Strike(Cause.MALFORMED, evidence)) from error
-        return Reply(action, *reply[1:])
+        beyond_us = max(0, reply.elapsed_us - limit_us)
+        return Reply(action, reply.elapsed_us - beyond_us, reply.lag_us + beyond_us, *reply[3:])
 
     async def leave(self, end: bytes) -> None:
         """Send `end`, the serialised end of the game, to the bot, and end the reservation of the bot's process."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 import uvloop
@@ -35,6 +35,7 @@ from referee.cli.options import (
     console,
     write,
 )
+from referee.clocks import Clocks
 from referee.errors import NotFoundError, RefereeError, UserError, did_you_mean
 from referee.match.play import GameSetup, Watcher
 from referee.match.replay import Difference, replay_moves
@@ -51,12 +52,53 @@ from referee.sandbox import Isolation
 from referee.sandbox.ladder import make_launcher
 from referee.sandbox.launcher import Launcher
 from referee.store.league import League
+from referee.tournament.config_file import MAX_SECONDS, MIN_SECONDS, ClocksTable, check_bank
+from referee.tournament.config_reader import make_clocks
 from referee.tournament.game_player import make_free_task, play_free_game
 
 app = typer.Typer()
 
 _RULESET = "basic"
 _NOT_RATED = "It is not rated: only the games of tournaments are."
+
+
+def _seconds_option(name: str, key: str, meaning: str) -> Any:
+    default = ClocksTable.model_fields[key].default
+    return typer.Option(
+        name,
+        min=MIN_SECONDS,
+        max=MAX_SECONDS,
+        metavar="SECONDS",
+        help=f"{meaning}. Default: {default}.",
+    )
+
+
+StartUpOption = Annotated[
+    float | None,
+    _seconds_option("--start-up", "start_up", "The time from the start of a bot to its hello"),
+]
+GameStartOption = Annotated[
+    float | None,
+    _seconds_option("--game-start", "game_start", "The time until a bot is ready for the game"),
+]
+DecisionOption = Annotated[
+    float | None, _seconds_option("--decision", "decision", "The time for a decision")
+]
+BankOption = Annotated[
+    str | None,
+    typer.Option(
+        "--bank",
+        metavar="SECONDS[+INCREMENT]",
+        help="The time for all decisions of a bot, such as 30+0.1. By default there is no bank.",
+    ),
+]
+NoClocksOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-clocks",
+        help="Let bots take any time, for example in a debugger. They are told the usual limits.",
+    ),
+]
 
 
 @app.command()
@@ -90,6 +132,11 @@ def play(
             help="Play on from a stored game of the league: from the position after this number of its moves.",
         ),
     ] = None,
+    start_up: StartUpOption = None,
+    game_start: GameStartOption = None,
+    decision: DecisionOption = None,
+    bank: BankOption = None,
+    no_clocks: NoClocksOption = False,
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
     as_json: JsonOption = False,
@@ -110,6 +157,8 @@ def play(
         raise UserError(f"--from, {'--keep' if keep else '--ruleset'}: choose one of them")
     position = None if start is None else _find_position(start, len(bots), league, db)
     rules = position.ruleset if position else _select_ruleset(ruleset or _RULESET, len(bots))
+    limits = {"start_up": start_up, "game_start": game_start, "decision": decision, "bank": bank}
+    clocks = _make_clocks(limits, no_clocks=no_clocks)
     text = secrets.token_hex(8) if seed is None else seed
     for folder in filter(_is_path, bots):
         load_manifest(Path(folder))  # a wrong bot.toml must fail before a league is created
@@ -117,17 +166,30 @@ def play(
     specs = uvloop.run(_load_bots(bots, _Places(league, db, make_launcher(under)), keep=keep))
     _check_bots(specs, rules)
     warn_if_not_full(under, isolation)
-    order = make_free_task(specs, rules, text, under)
+    order = make_free_task(specs, rules, text, under, clocks)
     if position is not None:
         order = replace(order, setup=position.apply(order.setup))
     watcher = _make_watcher(specs, position) if watch else None
-    record = uvloop.run(play_free_game(order, under, watcher))
+    record = uvloop.run(play_free_game(order, under, watcher, is_timed=not no_clocks))
     if keep:
         with League.open(league, create=True, db=db) as store:
             store.add_game(record)
     _print_record(record, text, as_json=as_json, position=position)
     if keep and not as_json:
         console.print(f"Stored as {record.game_id}. {_NOT_RATED}", soft_wrap=True)
+
+
+def _make_clocks(limits: Mapping[str, float | str | None], *, no_clocks: bool) -> Clocks:
+    """Return the clocks of a game from the options, which have the names of the keys of `ClocksTable`."""
+    given = {key: value for key, value in limits.items() if value is not None}
+    if given and no_clocks:
+        options = ", ".join(f"--{key.replace('_', '-')}" for key in given)
+        raise UserError(f"--no-clocks, {options}: choose one of them")
+    try:
+        check_bank(str(given.get("bank", "1")))
+    except ValueError as error:
+        raise UserError(f"--bank: {error}") from None
+    return make_clocks(ClocksTable.model_validate(given))
 
 
 def _select_isolation(

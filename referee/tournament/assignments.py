@@ -112,6 +112,8 @@ class WorkerSettings:
     """The process id of the driver, or of the Dask worker. The worker dies when this process dies."""
     pondering: bool = False
     """Whether bots may ponder: compute as they like between the requests of a game."""
+    is_timed: bool = True
+    """False if bots may take any time. They are told the limits of the game all the same."""
     scale_clocks: bool = False
     """Whether to scale the time to think by the speed of the machine; see `Clocks.scale`."""
 

@@ -45,6 +45,8 @@ MAX_STAGES = 50
 """The largest number of tables `[[stage]]`."""
 MAX_GAMES_IN_FLIGHT = 100
 """The largest `games_in_flight`."""
+MIN_SECONDS = 0.001
+"""The smallest value of a time limit."""
 MAX_SECONDS = 86_400
 """The largest value of a time limit: one day."""
 MAX_MINUTES = 525_600
@@ -108,14 +110,15 @@ def _check_argument(text: str) -> str:
     return text
 
 
-def _check_bank(text: str) -> str:
+def check_bank(text: str) -> str:
+    """Return the text of a bank. Raises ValueError if the text is wrong, or if the bank is too small or too large."""
     bank_us, increment_us = parse_bank(text)
     if not 0 < bank_us <= MAX_SECONDS * SECOND_US or increment_us > MAX_SECONDS * SECOND_US:
         raise ValueError(f"must be more than 0 and at most {MAX_SECONDS} seconds")
     return text
 
 
-Seconds = Annotated[float, Field(ge=0.001, le=MAX_SECONDS, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(ge=MIN_SECONDS, le=MAX_SECONDS, allow_inf_nan=False)]
 Small = Annotated[int, Field(ge=1, le=1024)]
 InFlight = Annotated[int, Field(ge=1, le=MAX_GAMES_IN_FLIGHT)]
 Games = Annotated[int, Field(ge=1, le=MAX_GAMES)]
@@ -170,7 +173,7 @@ class ClocksTable(FileModel):
     start_up: Seconds = 20
     game_start: Seconds = 10
     decision: Seconds = 5
-    bank: Annotated[str, AfterValidator(_check_bank)] | None = None
+    bank: Annotated[str, AfterValidator(check_bank)] | None = None
     """The bank as `SECONDS` or `SECONDS+INCREMENT`; None: no limit for the whole game."""
     scale: bool = False
     """Whether the time to think depends on the speed of the machine."""

@@ -95,7 +95,7 @@ class _ConfigReader:
             bots=bots,
             lanes=file.lanes,
             games_in_flight=None if file.games_in_flight == "auto" else file.games_in_flight,
-            clocks=_make_clocks(file.clocks),
+            clocks=make_clocks(file.clocks),
             scale_clocks=file.clocks.scale,
             faults=FaultPolicy(file.faults.max_strikes, file.faults.suspend_after),
             limits=file.limits.to_limits(Limits(cpus=float(file.cores_per_game))),
@@ -310,7 +310,8 @@ class _ConfigReader:
             raise self._error("max_processes", f"must be at least {seats}, the seats of a table")
 
 
-def _make_clocks(table: ClocksTable) -> Clocks:
+def make_clocks(table: ClocksTable) -> Clocks:
+    """Return the clocks of a table `[clocks]`."""
     bank_us, increment_us = (None, 0) if table.bank is None else parse_bank(table.bank)
     return Clocks(
         start_up_us=round(table.start_up * SECOND_US),

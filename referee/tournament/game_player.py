@@ -23,7 +23,7 @@ from referee import deals
 from referee.bots.manifest import BotSpec
 from referee.bots.player import BotPlayer, BotPool, GameOpening
 from referee.bots.process import BotProcess
-from referee.clocks import Clocks
+from referee.clocks import UNLIMITED_US, Clocks
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
 from referee.match.play import GameSetup, RecordedGame, Watcher, play_game
 from referee.protocol import messages
@@ -42,6 +42,7 @@ VOID_PAUSE_S = 0.5
 MAX_BOTS = 16
 """The most bots in games that are played at the same time. Each of them has a process, which takes memory."""
 FREE_GAME_MAX_STRIKES = 3
+DEFAULT_CLOCKS = Clocks()
 T = TypeVar("T")
 E = TypeVar("E", bound=BaseException)
 
@@ -67,9 +68,10 @@ class GamePlayer:
 
     def __init__(self, settings: WorkerSettings) -> None:
         self._launcher = make_launcher(settings.isolation)
+        self._is_timed = settings.is_timed
         self._pool = BotPool(
             self._launcher,
-            settings.clocks,
+            settings.clocks if settings.is_timed else Clocks(start_up_us=UNLIMITED_US),
             max_processes=settings.max_processes,
             folder=settings.folder,
             pondering=settings.pondering,
@@ -263,8 +265,8 @@ class GamePlayer:
             names=task.names,
             max_strikes=task.setup.max_strikes,
         )
-        opening = GameOpening(task.opaque_id, start, encoder)
-        limit_us = task.setup.clocks.game_start_us
+        opening = GameOpening(task.opaque_id, start, encoder, self._is_timed)
+        limit_us = task.setup.clocks.game_start_us if self._is_timed else UNLIMITED_US
         process: BotProcess = await self._pool.acquire(lane, spec)
         try:
             return await BotPlayer.join(process, opening, limit_us)
@@ -339,9 +341,13 @@ async def _say_game_end(
 
 
 def make_free_task(
-    players: Sequence[BotSpec | BotId], rules: Ruleset, text: str, isolation: Isolation
+    players: Sequence[BotSpec | BotId],
+    rules: Ruleset,
+    text: str,
+    isolation: Isolation,
+    clocks: Clocks = DEFAULT_CLOCKS,
 ) -> GameTask:
-    """Return the task of a game outside of tournaments, with default clocks.
+    """Return the task of a game outside of tournaments.
 
     Args:
         players: the bots, seat 0 first. A bot with several seats has a process for each. A `BotId` without a `BotSpec` is the id
@@ -349,6 +355,7 @@ def make_free_task(
         rules: the ruleset.
         text: any text; the deal and the seeds of the bots are derived from the text.
         isolation: the isolation of the bots.
+        clocks: the time limits.
     """
     seating = tuple(each if isinstance(each, BotId) else each.bot for each in players)
     names = name_seats(seating)
@@ -360,7 +367,7 @@ def make_free_task(
             ruleset=rules,
             seating=seating,
             deck=deals.deck(seed, "play", rules),
-            clocks=Clocks(),
+            clocks=clocks,
             max_strikes=FREE_GAME_MAX_STRIKES,
             isolation=isolation.summary,
         ),
@@ -375,8 +382,13 @@ def make_free_task(
 
 
 @asynccontextmanager
-async def free_player(task: GameTask, isolation: Isolation) -> AsyncIterator[GamePlayer]:
-    """Provide a player for one game in this process. At the end, all its bots are ended."""
+async def free_player(
+    task: GameTask, isolation: Isolation, *, is_timed: bool = True
+) -> AsyncIterator[GamePlayer]:
+    """Provide a player for one game in this process. At the end, all its bots are ended.
+
+    For `is_timed` see `WorkerSettings`.
+    """
     with run_folder() as folder:
         player = GamePlayer(
             WorkerSettings(
@@ -386,6 +398,7 @@ async def free_player(task: GameTask, isolation: Isolation) -> AsyncIterator[Gam
                 isolation=isolation,
                 folder=folder,
                 parent_pid=os.getpid(),
+                is_timed=is_timed,
             )
         )
         try:
@@ -395,12 +408,12 @@ async def free_player(task: GameTask, isolation: Isolation) -> AsyncIterator[Gam
 
 
 async def play_free_game(
-    task: GameTask, isolation: Isolation, watch: Watcher | None = None
+    task: GameTask, isolation: Isolation, watch: Watcher | None = None, *, is_timed: bool = True
 ) -> GameRecord:
     """Play a game in this process, with bots that are started for this game only.
 
-    Raises VoidGame if the game is void `VOID_ATTEMPTS` times.
+    For `is_timed` see `WorkerSettings`. Raises VoidGame if the game is void `VOID_ATTEMPTS` times.
     """
-    async with free_player(task, isolation) as player:
+    async with free_player(task, isolation, is_timed=is_timed) as player:
         (record,) = await player.play_all(0, (task,), watch=watch)
     return record
