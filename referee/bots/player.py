@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from referee.bots.flood import FloodWatch, GrpcThreads
+from referee.bots.logs import LogSettings
 from referee.bots.manifest import BotSpec
 from referee.bots.outbox import Cores
 from referee.bots.process import BotProcess
@@ -36,6 +37,7 @@ class BotPool:
         folder: the folder in which each bot process gets a folder of its own.
         pondering: whether bots may ponder: compute as they like between the requests of a game.
         cores: how many bots may think at the same time; see `Cores`.
+        logs: where to write what the bots print; None for nowhere.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class BotPool:
         folder: Path,
         pondering: bool = False,
         cores: int = 1,
+        logs: LogSettings | None = None,
     ) -> None:
         self._launcher = launcher
         self._clocks = clocks
@@ -54,6 +57,7 @@ class BotPool:
         self._folder = folder
         self._pondering = pondering
         self._cores = Cores(cores)
+        self._logs = logs
         self._processes: dict[Key, BotProcess] = {}
         """The processes, the least recently used first."""
         self._starting = 0
@@ -135,6 +139,7 @@ class BotPool:
                 bots=self._running,
                 cores=self._cores,
                 pondering=self._pondering,
+                logs=self._logs,
             )
         finally:
             self._starting -= 1
@@ -175,6 +180,8 @@ class GameOpening:
     """Turns requests into messages. All seats of the game share one encoder."""
     is_timed: bool = True
     """False if the bot may take any time for its decisions. It is told the limits all the same."""
+    name: str = ""
+    """The id of the game in the league, for the logs; empty for the opaque id."""
 
 
 class BotPlayer:
@@ -200,9 +207,12 @@ class BotPlayer:
         Raises `Forfeit` if the bot fails or is not ready in time, and `VoidGame` if the referee ends the process.
         """
         player = cls(process, opening)
+        if process.log is not None:
+            process.log.begin(opening.game_id, opening.name or opening.game_id)
         try:
             await process.session.start_game(opening.game_id, opening.start, limit_us)
         except BotFault as fault:
+            player._end_log()
             process.games -= 1
             if process.session.unresponsive and not process.games:
                 process.end_soon()
@@ -238,10 +248,15 @@ class BotPlayer:
 
     async def leave(self, end: bytes) -> None:
         """Send `end`, the serialised end of the game, to the bot, and end the reservation of the bot's process."""
+        self._end_log()
         self._process.games -= 1
         self._process.has_played = True
         if not self._process.dead:
             self._process.session.end_game(self._game_id, end)
+
+    def _end_log(self) -> None:
+        if self._process.log is not None:
+            self._process.log.end(self._game_id)
 
     def on_forfeit(self) -> None:
         """End the bot's process if it is unresponsive and plays no other game.

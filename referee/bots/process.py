@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from referee.bots.clock import Clock
+from referee.bots.logs import LogSettings
 from referee.bots.manifest import PYTHON_PACKAGES, BotSpec
 from referee.bots.outbox import Cores
 from referee.bots.server import OWN, BotServer, ReachableServer, Sender, Stream
@@ -87,8 +88,11 @@ class BotProcess:
         *,
         cores: Cores,
         pondering: bool,
+        logs: LogSettings | None,
     ) -> None:
         self.spec = spec
+        self.log = None if logs is None else logs.open(spec)
+        """Where the outputs and messages of the process are written; None for nowhere."""
         self._launcher = launcher
         self._is_leaving = False
         """Whether the bot was asked to exit. From then on, only `hold` can stop it."""
@@ -102,7 +106,10 @@ class BotProcess:
         self.has_played = False
         """Whether the bot has played a game to its end."""
         output_bytes = spec.limits.output_kib * 1024
-        self.output, self.error_output = Output(output_bytes), Output(output_bytes)
+        self.output, self.error_output = (
+            Output(output_bytes, on_chunk=None if self.log is None else self.log.make_writer())
+            for _ in range(2)
+        )
         self._token = secrets.token_hex(16)
         self._bots = bots
         self._bots[self._token] = self
@@ -119,7 +126,7 @@ class BotProcess:
         self._folder = ProgramFolder(folder)
         self._is_relayed = spec.transport == "tcp" and launcher.is_sandboxed
         self._server = BotServer(
-            self._folder.socket, self.session.serve, "unix" if self._is_relayed else spec.transport
+            self._folder.socket, self._serve, "unix" if self._is_relayed else spec.transport
         )
         self._drains: list[asyncio.Task[None]] = []
         self._watcher: asyncio.Task[None] | None = None
@@ -140,6 +147,7 @@ class BotProcess:
         bots: dict[str, BotProcess],
         cores: Cores | None = None,
         pondering: bool = False,
+        logs: LogSettings | None = None,
     ) -> BotProcess:
         """Start a bot and wait for its hello.
 
@@ -151,11 +159,14 @@ class BotProcess:
             bots: all running bots by their tokens. The new bot is added now and removed by `stop`.
             cores: gives the cores of the worker to its bots in turn; None if this bot shares them with no other.
             pondering: whether the bot may ponder: compute as it likes between the requests of a game.
+            logs: where to write what the bot prints; None for nowhere.
 
         Raises `Forfeit` if the program cannot be started, or if no valid hello comes in time. Raises `VoidGame` if
         the machine lacks resources.
         """
-        bot = cls(spec, launcher, folder, bots, cores=cores or Cores(), pondering=pondering)
+        bot = cls(
+            spec, launcher, folder, bots, cores=cores or Cores(), pondering=pondering, logs=logs
+        )
         began_ns = bot._clock.now_ns()
         try:
             await bot._launch(limit_us)
@@ -214,6 +225,10 @@ class BotProcess:
             self._drains.append(asyncio.ensure_future(drain))
         self._watcher = asyncio.ensure_future(self._watch(launched))
         self._watcher.add_done_callback(self._on_watcher_done)
+
+    async def _serve(self, stream: Stream) -> None:
+        """Serve a stream that was opened to the bot's server, with a log if there is one."""
+        await self.session.serve(stream if self.log is None else self.log.wrap(stream))
 
     async def _wait_for_hello(self, limit_us: int, began_ns: int) -> play_pb2.Hello:
         """Wait for the hello, and meanwhile keep other programs from taking all connections.
@@ -411,6 +426,8 @@ class BotProcess:
                 await asyncio.wait(self._drains, timeout=_OUTPUT_LIMIT_S)
             for task in self._drains:
                 task.cancel()
+            if self.log is not None:
+                self.log.close()
             await asyncio.to_thread(self._folder.remove)
             del self._bots[self._token]
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 
+from referee.bots.logs import LogSettings
 from referee.bots.manifest import BotSpec
 from referee.bots.process import BotProcess
 from referee.check import CheckUsage, Latency, StepFailure, fault_text
@@ -99,6 +100,8 @@ class BotUnderTest:
     clocks: Clocks
     measurements: Measurements
     launcher: Launcher
+    logs: LogSettings | None = None
+    """Where to write what the bot prints; None for nowhere."""
 
     async def start(self) -> BotProcess:
         """Start a process of the bot and wait for its hello. The caller must stop the process.
@@ -112,6 +115,7 @@ class BotUnderTest:
             folder=self.folder,
             limit_us=self.clocks.start_up_us,
             bots={},
+            logs=self.logs,
         )
 
     @asynccontextmanager

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from functools import cached_property, partial
 from pathlib import Path
 
+from referee.bots.logs import LogSettings
 from referee.check import (
     Finding,
     Report,
@@ -47,6 +48,7 @@ async def check_bot(
     on_begin: Callable[[int, str], None],
     on_step: Callable[[Step], None],
     clocks: Clocks | None = None,
+    logs: LogSettings | None = None,
 ) -> Report:
     """Check the bot in a folder. Only a copy of the folder is built and run.
 
@@ -56,13 +58,16 @@ async def check_bot(
         on_begin: called with the number and name of each step before it starts.
         on_step: called with each finished step.
         clocks: the time limits for the bot; None for the defaults of `Clocks`.
+        logs: where to write what the bot prints; None for nowhere.
 
     The check leaves no process running and no file except the copy. Raises `VoidGame` if the machine lacks
     the resources to run the bot.
     """
     measurements = Measurements()
     with run_folder() as scratch:
-        start_up = StartUpSteps(folder, workshop, scratch, clocks or Clocks(), measurements)
+        start_up = StartUpSteps(
+            folder, workshop, scratch, clocks or Clocks(), measurements, logs=logs
+        )
         run = _Check(start_up, measurements, on_begin, on_step)
         await run.run()
     return run.report()

@@ -205,7 +205,7 @@ async def start_game(
         names=(),
         max_strikes=1,
     )
-    opening = GameOpening(game_id, start, messages.RequestEncoder(game_id))
+    opening = GameOpening(game_id, start, messages.RequestEncoder(game_id), name=game.name)
     process.games += 1
     limit_us = bot.clocks.game_start_us
     try:

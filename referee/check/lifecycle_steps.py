@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from referee.bots.build import LIMIT_S
+from referee.bots.logs import LogSettings
 from referee.bots.manifest import BotSpec, Manifest, load_manifest
 from referee.bots.process import GOODBYE_S, TERM_S, Shutdown
 from referee.check import (
@@ -43,6 +44,7 @@ class StartUpSteps:
         scratch: the run folder. Each process of the bot gets a subfolder of its own.
         clocks: the time limits for the bot.
         measurements: collects the usage of the processes.
+        logs: where to write what the bot prints; None for nowhere.
     """
 
     def __init__(
@@ -52,12 +54,15 @@ class StartUpSteps:
         scratch: Path,
         clocks: Clocks,
         measurements: Measurements,
+        *,
+        logs: LogSettings | None,
     ) -> None:
         self._folder = folder
         self._workshop = workshop
         self._scratch = scratch
         self._clocks = clocks
         self._measurements = measurements
+        self._logs = logs
         self._hello_fault: Forfeit | None = None
         """The fault that `start` leaves to `check_hello`; None if there is none."""
         self.manifest: Manifest | None = None
@@ -77,7 +82,12 @@ class StartUpSteps:
     def bot(self) -> BotUnderTest:
         """The built copy as the bot under test. Use it only after `build` has passed."""
         return BotUnderTest(
-            self.spec, self._scratch, self._clocks, self._measurements, self._workshop.launcher
+            self.spec,
+            self._scratch,
+            self._clocks,
+            self._measurements,
+            self._workshop.launcher,
+            self._logs,
         )
 
     async def read_manifest(self) -> Finding:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from referee.bots.logs import LogSettings
 from referee.cli.options import INTERRUPTED, console
 from referee.errors import UserError
 from referee.roster.roster import Roster
@@ -100,14 +101,22 @@ def check_cores(choice: ClusterChoice | None, config: TournamentConfig) -> None:
 
 
 def choose_workers(
-    choice: ClusterChoice | None, tournament: Tournament, roster: Roster, isolation: Isolation
+    choice: ClusterChoice | None,
+    tournament: Tournament,
+    roster: Roster,
+    isolation: Isolation,
+    logs: LogSettings | None = None,
 ) -> OpenWorkers:
-    """Return a function that opens the workers of a tournament: on a cluster, or on this machine if `choice` is None."""
+    """Return a function that opens the workers of a tournament: on a cluster, or on this machine if `choice` is None.
+
+    Only workers on this machine write `logs`, see `WorkerSettings`.
+    """
     if choice is None:
         return lambda say: local_workers(
             tournament.config,
             isolation,
             lambda what: say(f"{what}; a new one plays its unfinished games again."),
+            logs,
         )
     from referee.cluster.remote_workers import cluster_workers  # noqa: PLC0415 - needs the extra
 

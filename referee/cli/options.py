@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -34,6 +34,9 @@ _BRAILLE = "\u2800\u28ff"
 """The first and the last character with Braille dots. The first one has no dots."""
 _FULL_WIDTH = 100_000
 """The width, in characters, of output that has no width: a file, a pipe, and a table with `--wide`."""
+
+if TYPE_CHECKING:
+    from referee.bots.logs import LogSettings
 
 
 class Output(Console):
@@ -248,5 +251,39 @@ MarginOption = Annotated[
         f" Default: {MARGIN:g}, or that of the tournament's `until`.",
     ),
 ]
+
+LogsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--logs",
+        metavar="DIR",
+        help="Write what the bots print into this folder: a file for each game and bot.",
+    ),
+]
+MessagesOption = Annotated[
+    bool,
+    typer.Option(
+        "--messages", help="With --logs: write all messages of the protocol too, as JSON lines."
+    ),
+]
+
+
+def choose_logs(folder: Path | None, *, messages: bool) -> LogSettings | None:
+    """Return the settings for the options `--logs` and `--messages`; None without logs. Create the folder.
+
+    Raises UserError if the folder cannot be created, or if there are messages without a folder.
+    """
+    from referee.bots.logs import LogSettings  # noqa: PLC0415 - loads gRPC
+
+    if folder is None:
+        if messages:
+            raise UserError("--messages: needs --logs DIR, the folder for the messages")
+        return None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--logs: {folder}: {error.strerror}") from error
+    return LogSettings(folder.resolve(), messages)
+
 
 DEFAULT_LEAGUE = Path("league")

@@ -32,6 +32,9 @@ from referee.cli.options import (
     DbOption,
     JsonOption,
     LeagueOption,
+    LogsOption,
+    MessagesOption,
+    choose_logs,
     console,
     write,
 )
@@ -137,6 +140,8 @@ def play(
     decision: DecisionOption = None,
     bank: BankOption = None,
     no_clocks: NoClocksOption = False,
+    logs: LogsOption = None,
+    messages: MessagesOption = False,
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
     as_json: JsonOption = False,
@@ -165,18 +170,23 @@ def play(
     under = _select_isolation(bots, league, db, isolation, require)
     specs = uvloop.run(_load_bots(bots, _Places(league, db, make_launcher(under)), keep=keep))
     _check_bots(specs, rules)
+    log_settings = choose_logs(logs, messages=messages)
     warn_if_not_full(under, isolation)
     order = make_free_task(specs, rules, text, under, clocks)
     if position is not None:
         order = replace(order, setup=position.apply(order.setup))
     watcher = _make_watcher(specs, position) if watch else None
-    record = uvloop.run(play_free_game(order, under, watcher, is_timed=not no_clocks))
+    record = uvloop.run(
+        play_free_game(order, under, watcher, is_timed=not no_clocks, logs=log_settings)
+    )
     if keep:
         with League.open(league, create=True, db=db) as store:
             store.add_game(record)
     _print_record(record, text, as_json=as_json, position=position)
     if keep and not as_json:
         console.print(f"Stored as {record.game_id}. {_NOT_RATED}", soft_wrap=True)
+    if log_settings is not None and not as_json:
+        console.print(f"Logs of the bots: {log_settings.folder / record.game_id}", soft_wrap=True)
 
 
 def _make_clocks(limits: Mapping[str, float | str | None], *, no_clocks: bool) -> Clocks:

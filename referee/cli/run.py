@@ -15,6 +15,7 @@ import typer
 import uvloop
 
 from referee import deals
+from referee.bots.logs import LogSettings
 from referee.cli.cluster import (
     AuthorityOption,
     CertificateOption,
@@ -43,7 +44,10 @@ from referee.cli.options import (
     INTERRUPTED,
     DbOption,
     LeagueOption,
+    LogsOption,
+    MessagesOption,
     TournamentArgument,
+    choose_logs,
     console,
     print_notes,
 )
@@ -108,6 +112,8 @@ def run(
     tls_ca: AuthorityOption = None,
     tls_cert: CertificateOption = None,
     tls_key: KeyOption = None,
+    logs: LogsOption = None,
+    messages: MessagesOption = False,
 ) -> None:
     """Create a tournament from a file, or from bots and options, and play it.
 
@@ -132,6 +138,7 @@ def run(
         if content is None:
             raise UserError("--save: only for bots without a file")
         check_new(save)
+    log_settings = _choose_logs(logs, messages=messages, place=place)
     with open_new_tournament(
         ctx,
         config,
@@ -143,7 +150,7 @@ def run(
     ) as (store, tournament, under, interrupts):
         if save is not None and content is not None:
             save_file(save, content, config)
-        play_to_end(store, tournament, under, interrupts, place)
+        play_to_end(store, tournament, under, interrupts, place, log_settings)
         announce_verdict(store, tournament.name)
 
 
@@ -200,19 +207,22 @@ def resume(
     tls_ca: AuthorityOption = None,
     tls_cert: CertificateOption = None,
     tls_key: KeyOption = None,
+    logs: LogsOption = None,
+    messages: MessagesOption = False,
 ) -> None:
     """Continue a tournament that was interrupted: play its missing games.
 
     Example: referee tournament resume demo
     """
     place = choose_cluster(cluster, tls_ca, tls_cert, tls_key)
+    log_settings = _choose_logs(logs, messages=messages, place=place)
     with Interrupts() as interrupts, League.open(league, create=False, db=db) as store:
         tournament = find_tournament(store, name or _newest_unfinished(store))
         check_cores(place, tournament.config)
         choice = choose_rung(ctx, isolation, tournament.config.isolation)
         under = _select_isolation_again(store, tournament, choice, require)
         with store.lock():
-            play_to_end(store, tournament, under, interrupts, place)
+            play_to_end(store, tournament, under, interrupts, place, log_settings)
         announce_verdict(store, tournament.name)
 
 
@@ -267,6 +277,7 @@ def play_to_end(
     isolation: Isolation,
     interrupts: Interrupts,
     place: ClusterChoice | None,
+    logs: LogSettings | None = None,
 ) -> None:
     """Play the missing games of a tournament. Print ratings and faults. If the tournament is finished, print the seeds.
 
@@ -277,7 +288,7 @@ def play_to_end(
         _announce(store, tournament)
         announce_isolation(isolation, console)
         roster = roster_of(store)
-        workers = choose_workers(place, tournament, roster, isolation)
+        workers = choose_workers(place, tournament, roster, isolation, logs)
         finished = conduct(store, tournament, roster, isolation, console, interrupts, workers)
     except (RefereeError, OSError) as error:
         # a cluster may be missing or unable to play, and the tournament is stored all the same
@@ -305,6 +316,15 @@ def play_to_end(
         seed = part.seed.hex() if part.seed is not None else ""
         label = f"Seed of {part_title(number)}" if number else f"{ended} Seed"
         console.print(f"{label}: {seed}", soft_wrap=True)
+
+
+def _choose_logs(
+    folder: Path | None, *, messages: bool, place: ClusterChoice | None
+) -> LogSettings | None:
+    """See `choose_logs`. Raises UserError also on a cluster, whose bots run on other machines."""
+    if folder is not None and place is not None:
+        raise UserError("--logs, --cluster: choose one of them")
+    return choose_logs(folder, messages=messages)
 
 
 def _announce(store: League, tournament: Tournament) -> None:

@@ -11,6 +11,7 @@ import typer
 import uvloop
 
 from referee import toml_file
+from referee.bots.logs import LogSettings
 from referee.bots.manifest import load_manifest
 from referee.check import Report, Step
 from referee.check.conformance import check_bot
@@ -29,6 +30,9 @@ from referee.cli.options import (
     DbOption,
     JsonOption,
     LeagueOption,
+    LogsOption,
+    MessagesOption,
+    choose_logs,
     console,
     notes,
     write,
@@ -121,6 +125,8 @@ def check(
     as_json: JsonOption = False,
     isolation: IsolationOption = None,
     require: RequireOption = None,
+    logs: LogsOption = None,
+    messages: MessagesOption = False,
 ) -> None:
     """Build a bot, play with it, and report step by step what is right and what is not.
 
@@ -132,19 +138,22 @@ def check(
         raise UserError(f"{path}: no such folder")
     under = select_isolation_for(parse_rung("--isolation", isolation), require, lambda: [path])
     warn_if_not_full(under, isolation)
+    log_settings = choose_logs(logs, messages=messages)
     with run_folder() as folder:
         workshop = Workshop(folder, make_launcher(under), on_build=lambda _: None)
-        report = run_check(path, workshop, as_json=as_json)
+        report = run_check(path, workshop, as_json=as_json, logs=log_settings)
     if not report.ok:
         raise typer.Exit(UNSOUND)
 
 
-def run_check(path: Path, workshop: Workshop, *, as_json: bool) -> Report:
+def run_check(
+    path: Path, workshop: Workshop, *, as_json: bool, logs: LogSettings | None = None
+) -> Report:
     """Check the bot in the folder `path`. Print and return the report.
 
     As text, each step is printed when it is done. As JSON, the report is printed after the last step.
     """
-    report = uvloop.run(_check(path, workshop, quiet=as_json))
+    report = uvloop.run(_check(path, workshop, logs, quiet=as_json))
     if as_json:
         write(json_text(check_data(report)))
     else:
@@ -152,7 +161,9 @@ def run_check(path: Path, workshop: Workshop, *, as_json: bool) -> Report:
     return report
 
 
-async def _check(path: Path, workshop: Workshop, *, quiet: bool) -> Report:
+async def _check(
+    path: Path, workshop: Workshop, logs: LogSettings | None, *, quiet: bool
+) -> Report:
     with (notes if quiet else console).status("") as status:
 
         def begin(number: int, name: str) -> None:
@@ -162,4 +173,4 @@ async def _check(path: Path, workshop: Workshop, *, quiet: bool) -> Report:
             if not quiet:
                 console.print(step_view(step))
 
-        return await check_bot(path, workshop, on_begin=begin, on_step=done)
+        return await check_bot(path, workshop, on_begin=begin, on_step=done, logs=logs)

@@ -18,7 +18,7 @@ import asyncio
 import errno
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
@@ -130,12 +130,19 @@ class Output:
     Args:
         kept_bytes: how many bytes from the end of the output are kept.
         head_bytes: how many bytes from the beginning of the output are kept too.
+        on_chunk: called with all that is read.
     """
 
-    def __init__(self, kept_bytes: int = DEFAULT_KEPT_BYTES, head_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        kept_bytes: int = DEFAULT_KEPT_BYTES,
+        head_bytes: int = 0,
+        on_chunk: Callable[[bytes], None] | None = None,
+    ) -> None:
         self._kept_bytes = kept_bytes
         self._head_bytes = head_bytes
         self._head = b""
+        self._on_chunk = on_chunk
         self._bytes = bytearray()
         self.total = 0
         """How many bytes of the output have been read."""
@@ -148,6 +155,8 @@ class Output:
 
     def add(self, chunk: bytes) -> None:
         """Append a chunk. Drop the oldest bytes if there are more than `2 * kept_bytes`."""
+        if self._on_chunk is not None:
+            self._on_chunk(chunk)
         self.total += len(chunk)
         if missing := self._head_bytes - len(self._head):
             self._head += chunk[:missing]
@@ -173,6 +182,11 @@ class Output:
         if not left_out:
             return _as_text(self._head + last)
         return f"{_as_text(self._head)}\n… {left_out} bytes left out …\n{_as_text(last)}"
+
+
+def printable(text: str) -> str:
+    """Escape the control characters of a text except line ends and tabs."""
+    return "".join(char if char.isprintable() or char in "\n\t" else _escape(char) for char in text)
 
 
 class Launcher(Protocol):
@@ -283,8 +297,7 @@ def signal_name(number: int) -> str:
 
 def _as_text(data: bytes | bytearray) -> str:
     """Return output as text. Escape control characters except line ends and tabs."""
-    text = data.decode("utf-8", "backslashreplace")
-    return "".join(char if char.isprintable() or char in "\n\t" else _escape(char) for char in text)
+    return printable(data.decode("utf-8", "backslashreplace"))
 
 
 def _escape(char: str) -> str:

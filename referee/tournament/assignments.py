@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from referee.bots.logs import LogSettings
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.errors import RefereeError
@@ -114,6 +115,8 @@ class WorkerSettings:
     """Whether bots may ponder: compute as they like between the requests of a game."""
     is_timed: bool = True
     """False if bots may take any time. They are told the limits of the game all the same."""
+    logs: LogSettings | None = None
+    """Where to write what the bots print; None for nowhere."""
     scale_clocks: bool = False
     """Whether to scale the time to think by the speed of the machine; see `Clocks.scale`."""
 

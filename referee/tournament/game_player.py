@@ -20,6 +20,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from referee import deals
+from referee.bots.logs import LogSettings
 from referee.bots.manifest import BotSpec
 from referee.bots.player import BotPlayer, BotPool, GameOpening
 from referee.bots.process import BotProcess
@@ -76,6 +77,7 @@ class GamePlayer:
             folder=settings.folder,
             pondering=settings.pondering,
             cores=max(1, len(settings.cores)),
+            logs=settings.logs,
         )
         self._max_processes = settings.max_processes
         self._voids: Counter[str] = Counter()
@@ -265,7 +267,7 @@ class GamePlayer:
             names=task.names,
             max_strikes=task.setup.max_strikes,
         )
-        opening = GameOpening(task.opaque_id, start, encoder, self._is_timed)
+        opening = GameOpening(task.opaque_id, start, encoder, self._is_timed, task.setup.game_id)
         limit_us = task.setup.clocks.game_start_us if self._is_timed else UNLIMITED_US
         process: BotProcess = await self._pool.acquire(lane, spec)
         try:
@@ -383,11 +385,11 @@ def make_free_task(
 
 @asynccontextmanager
 async def free_player(
-    task: GameTask, isolation: Isolation, *, is_timed: bool = True
+    task: GameTask, isolation: Isolation, *, is_timed: bool = True, logs: LogSettings | None = None
 ) -> AsyncIterator[GamePlayer]:
     """Provide a player for one game in this process. At the end, all its bots are ended.
 
-    For `is_timed` see `WorkerSettings`.
+    For `is_timed` and `logs` see `WorkerSettings`.
     """
     with run_folder() as folder:
         player = GamePlayer(
@@ -399,6 +401,7 @@ async def free_player(
                 folder=folder,
                 parent_pid=os.getpid(),
                 is_timed=is_timed,
+                logs=logs,
             )
         )
         try:
@@ -408,12 +411,17 @@ async def free_player(
 
 
 async def play_free_game(
-    task: GameTask, isolation: Isolation, watch: Watcher | None = None, *, is_timed: bool = True
+    task: GameTask,
+    isolation: Isolation,
+    watch: Watcher | None = None,
+    *,
+    is_timed: bool = True,
+    logs: LogSettings | None = None,
 ) -> GameRecord:
     """Play a game in this process, with bots that are started for this game only.
 
-    For `is_timed` see `WorkerSettings`. Raises VoidGame if the game is void `VOID_ATTEMPTS` times.
+    For `is_timed` and `logs` see `WorkerSettings`. Raises VoidGame if the game is void `VOID_ATTEMPTS` times.
     """
-    async with free_player(task, isolation, is_timed=is_timed) as player:
+    async with free_player(task, isolation, is_timed=is_timed, logs=logs) as player:
         (record,) = await player.play_all(0, (task,), watch=watch)
     return record

@@ -20,6 +20,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TypeVar
 
+from referee.bots.logs import LogSettings
 from referee.errors import RefereeError
 from referee.records import GameRecord
 from referee.sandbox import Isolation
@@ -203,7 +204,10 @@ class Workers:
 
 @asynccontextmanager
 async def local_workers(
-    config: TournamentConfig, isolation: Isolation, on_worker_lost: Callable[[str], None]
+    config: TournamentConfig,
+    isolation: Isolation,
+    on_worker_lost: Callable[[str], None],
+    logs: LogSettings | None = None,
 ) -> AsyncIterator[Workers]:
     """Provide the workers of a tournament on this machine. At the end, they and their bots are ended.
 
@@ -211,17 +215,22 @@ async def local_workers(
         config: the configuration of the tournament.
         isolation: the isolation of the bots.
         on_worker_lost: see `Workers`.
+        logs: see `make_settings`.
     """
     with run_folder() as folder:
         settings = [
-            make_settings(config, isolation, cores, folder) for cores in assign_cores(config)
+            make_settings(config, isolation, cores, folder, logs) for cores in assign_cores(config)
         ]
         async with aclosing(Workers(settings, on_worker_lost=on_worker_lost)) as workers:
             yield workers
 
 
 def make_settings(
-    config: TournamentConfig, isolation: Isolation, cores: frozenset[int], run_folder: Path
+    config: TournamentConfig,
+    isolation: Isolation,
+    cores: frozenset[int],
+    run_folder: Path,
+    logs: LogSettings | None = None,
 ) -> WorkerSettings:
     """Return the settings of a worker that this process will start.
 
@@ -230,6 +239,7 @@ def make_settings(
         isolation: the isolation of the bots.
         cores: the cores of the worker and its bots.
         run_folder: the run folder of this process. The worker gets a new folder in it.
+        logs: where to write what the bots print; None for nowhere.
     """
     return WorkerSettings(
         cores=cores,
@@ -240,6 +250,7 @@ def make_settings(
         folder=Path(tempfile.mkdtemp(prefix="", dir=run_folder)),
         parent_pid=os.getpid(),
         pondering=config.pondering,
+        logs=logs,
         scale_clocks=config.scale_clocks,
     )
 

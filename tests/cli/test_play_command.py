@@ -40,6 +40,23 @@ def decide(request):
 
 run(decide)
 """
+TALKS = """
+import sys
+from referee.sdk import run
+
+print("loaded", flush=True)
+asked = []
+
+def decide(request):
+    asked.append(request)
+    if len(asked) == 3:
+        print("no more", file=sys.stderr)
+        sys.exit(4)
+    print("deciding", flush=True)
+    return request.legal[0]
+
+run(decide)
+"""
 
 
 @pytest.fixture
@@ -86,3 +103,45 @@ def test_wrong_clocks_are_refused(here, options, message):
     done = here.referee("play", GREEDY, RANDOM, *options)
     assert done.returncode == 2
     assert done.stderr.startswith(message)
+
+
+@pytest.mark.extended("plays games with real bots")
+def test_logs_have_the_output_and_the_messages_of_each_game_and_bot(here):
+    talks = here.bot("talks", TALKS)
+    done = here.referee("play", "./talks", GREEDY, "--logs", "logs", "--messages")
+    (game,) = (here.folder / "logs").iterdir()
+    assert f"Logs of the bots: {game}\n" in done.stdout
+    assert (game / "talks@1.log").read_text() == "loaded\n" + "deciding\n" * 2 + "no more\n"
+    lines = [json.loads(line) for line in (game / "talks@1.jsonl").read_text().splitlines()]
+    kinds = [next(iter(line["message"])) for line in lines]
+    assert kinds == ["hello", "game_starts", "ready", *["requests", "replies"] * 2, "requests"]
+    config = here.tournament(bots=("greedy", talks), matches=1)
+    assert here.referee("tournament", "run", config, "--logs", "more").returncode == 0
+    names = {path.parent.name for path in (here.folder / "more").glob("*/talks@1.log")}
+    assert names == {"cup-1", "cup-2"}
+    assert not list((here.folder / "more").glob("*/*.jsonl"))
+    here.referee("bots", "check", "./talks", "--logs", "checked")
+    (checked,) = (here.folder / "checked").glob("script-classic-*/talks@1.log")
+    assert checked.read_text().startswith("loaded\ndeciding\n")
+
+
+def test_messages_need_a_folder(here):
+    done = here.referee("play", GREEDY, RANDOM, "--messages")
+    assert done.returncode == 2
+    assert done.stderr == "referee: --messages: needs --logs DIR, the folder for the messages\n"
+
+
+def test_folder_for_logs_that_cannot_be_made_is_refused(here):
+    (here.folder / "logs").write_text("a file")
+    config = here.tournament()
+    done = here.referee("tournament", "run", config, "--logs", "logs")
+    assert done.returncode == 2
+    assert done.stderr.startswith("referee: --logs: logs: ")
+    assert not (here.folder / "league").exists()
+
+
+def test_logs_and_a_cluster_are_refused(here):
+    config = here.tournament()
+    done = here.referee("tournament", "run", config, "--logs", "logs", "--cluster", "127.0.0.1:1")
+    assert done.returncode == 2
+    assert "--logs, --cluster: choose one of them" in done.stderr

@@ -1,0 +1,229 @@
+"""Write what bots print, and the messages of their streams, to files for people who look for a mistake.
+
+The folder that the user names gets a folder for each game, and in it two files for each bot:
+
+    BOT.log      standard output and standard error, as they came; missing if the bot has printed nothing
+    BOT.jsonl    the messages, one JSON value in each line
+
+The log of a process begins before its first game and ends after its last one. So the file of a game also has what the
+process has printed since the start of the process, if it is its first game, and after the end of the game, until the
+next one begins. If a process plays several games at once, what it prints is in the files of all of them. What a
+process without any game has printed is in the folder `start-up`.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from google.protobuf.json_format import MessageToDict
+
+from referee.bots.inbox import MESSAGE_LIMIT
+from referee.bots.manifest import BotSpec
+from referee.bots.server import Stream
+from referee.pb import play_pb2
+from referee.protocol import messages
+from referee.sandbox.launcher import printable
+
+START_UP = "start-up"
+"""The folder for the files of a process that has played no game."""
+_UNSAFE = re.compile(r"[^\w.@+#-]+", re.ASCII)
+_TOKEN = "(left out)"  # noqa: S105 - stands for the token, with which another program could play
+Message = play_pb2.BotMessage | play_pb2.RefereeMessage
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """Where the logs of bots go."""
+
+    folder: Path
+    """The folder that gets a folder for each game. An absolute path, because workers may have another working directory."""
+    messages: bool = False
+    """Whether to write the messages too."""
+
+    def open(self, spec: BotSpec) -> BotLog:
+        """Return the log of a new process of a bot."""
+        return BotLog(self, spec)
+
+
+class BotLog:
+    """The files of one bot process. If a write fails, for example because the disk is full, the log of the process ends.
+
+    Args:
+        settings: where the files are, and whether there are files with messages.
+        spec: the bot. Its limit of output is the limit for each file with output.
+    """
+
+    def __init__(self, settings: LogSettings, spec: BotSpec) -> None:
+        self._settings = settings
+        self._file = _UNSAFE.sub("_", str(spec.bot))
+        self._limit = spec.limits.output_kib << 10
+        self._left: dict[Path, int] = {}
+        """How many characters each file with output may still get; below 0 if it ends with a note."""
+        self._early: list[tuple[str, str]] = []
+        """The endings of files, and texts for them, from before the first game."""
+        self._early_size = 0
+        self._games: dict[str, str] = {}
+        """The folder of each game that the process has played or plays, by the id that the bot sees."""
+        self._playing: dict[str, str] = {}
+        """The games among these that are played now."""
+        self._last = START_UP
+        """The folder of the game that ended last; before that, the folder for processes without a game."""
+        self._is_broken = False
+
+    def begin(self, game_id: str, name: str) -> None:
+        """Note that a game begins. Its files replace those of an earlier attempt to play it.
+
+        Args:
+            game_id: the id that the bot sees.
+            name: the name of the folder. Characters that do not fit into a name of a file are replaced.
+        """
+        folder = _UNSAFE.sub("_", name)
+        self._games[game_id] = self._playing[game_id] = folder
+        for ending in (".log", ".jsonl"):
+            with suppress(OSError):
+                self._path(folder, ending).unlink(missing_ok=True)
+        self._write_early(folder)
+
+    def end(self, game_id: str) -> None:
+        """Note that a game is over."""
+        self._last = self._playing.pop(game_id)
+
+    def close(self) -> None:
+        """Write what the process has printed, if it has played no game."""
+        self._write_early(START_UP)
+
+    def _write_early(self, folder: str) -> None:
+        early, self._early = self._early, []
+        for ending, text in early:
+            self._write(folder, ending, text)
+
+    def make_writer(self) -> Callable[[bytes], None]:
+        """Return a function that adds chunks of one output of the process. Control characters are escaped."""
+        decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+
+        def write(chunk: bytes) -> None:
+            text = printable(decoder.decode(chunk))
+            if not self._games:
+                text = text[: self._limit - self._early_size]
+                self._early_size += len(text)
+            self._add("", ".log", text)
+
+        return write
+
+    def wrap(self, stream: Stream) -> Stream:
+        """Return the stream, but with its messages written to the files if the settings say so."""
+        return cast("Stream", _LoggedStream(stream, self)) if self._settings.messages else stream
+
+    def add_message(self, sender: str, message: Message | bytes) -> None:
+        """Write a message as one line for each game in it. The sender is `bot` or `referee`.
+
+        Bytes that are no message are written as hexadecimal digits.
+        """
+        parts: Mapping[str, Any]
+        if isinstance(message, bytes):
+            parts = {"": {"bytes": message[:MESSAGE_LIMIT].hex()}}
+        else:
+            parts = {
+                game_id: {"message": MessageToDict(part, preserving_proto_field_name=True)}
+                for game_id, part in _split(message)
+            }
+        for game_id, content in parts.items():
+            line = {"at_us": time.time_ns() // 1000, "from": sender, **content}
+            self._add(game_id, ".jsonl", json.dumps(line) + "\n")
+
+    def _add(self, game_id: str, ending: str, text: str) -> None:
+        """Add a text to a file of a game, or of all current games if it belongs to no known game."""
+        if not text:
+            return
+        if game_id in self._games:
+            self._write(self._games[game_id], ending, text)
+        elif not self._games:
+            self._early.append((ending, text))
+        else:
+            for folder in self._playing.values() or (self._last,):
+                self._write(folder, ending, text)
+
+    def _path(self, folder: str, ending: str) -> Path:
+        return self._settings.folder / folder / f"{self._file}{ending}"
+
+    def _write(self, folder: str, ending: str, text: str) -> None:
+        if self._is_broken:
+            return
+        path = self._path(folder, ending)
+        if ending == ".log":
+            text = self._cut(path, text)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(text)
+        except OSError:
+            self._is_broken = True
+
+    def _cut(self, path: Path, text: str) -> str:
+        """Return the part of a text that a file with output may still get. The last part ends with a note."""
+        left = self._left.get(path, self._limit)
+        if left < 0:
+            return ""
+        self._left[path] = left - len(text)
+        if len(text) <= left:
+            return text
+        return f"{text[:left]}\n(more than {self._limit >> 10} KiB: the rest is left out)\n"
+
+
+class _LoggedStream:
+    """A stream whose messages are written to a log. For all else it is the stream itself."""
+
+    def __init__(self, stream: Stream, log: BotLog) -> None:
+        self._stream = stream
+        self._log = log
+
+    async def read(self) -> Any:
+        """Read a message of the bot."""
+        data = await self._stream.read()
+        if isinstance(data, bytes):
+            self._log.add_message("bot", _parse_bot_message(data))
+        return data
+
+    async def write(self, data: bytes) -> None:
+        """Write a message to the bot."""
+        self._log.add_message("referee", play_pb2.RefereeMessage.FromString(data))
+        await self._stream.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _parse_bot_message(data: bytes) -> play_pb2.BotMessage | bytes:
+    if len(data) > MESSAGE_LIMIT:
+        return data
+    try:
+        message = messages.parse_bot_message(data)
+    except ValueError:
+        return data
+    if message.hello.token:
+        message.hello.token = _TOKEN
+    return message
+
+
+def _split(message: Message) -> Iterator[tuple[str, Message]]:
+    """Yield the parts of a message: each game id with what belongs to the game, and an empty id with all else.
+
+    An empty message has one part without a game.
+    """
+    parts: defaultdict[str, Message] = defaultdict(type(message))
+    for field, value in message.ListFields():
+        if isinstance(value, (play_pb2.Hello, play_pb2.Goodbye)):
+            getattr(parts[""], field.name).CopyFrom(value)
+            continue
+        for item in value:
+            getattr(parts[item.game_id], field.name).append(item)
+    yield from parts.items() or [("", message)]
