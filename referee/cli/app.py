@@ -100,6 +100,10 @@ _COMMANDS = {
         "bots",
         "Show the last faults of a bot, each with the end of the bot's standard error.",
     ),
+    "bots debug": (
+        "debug",
+        "Send the requests of a stored game to a bot again, and compare its replies with the stored ones.",
+    ),
     "bots retire": (
         "bots",
         "Retire a version of a bot: the version plays in no new tournament, but its games and ratings stay.",
@@ -343,7 +347,7 @@ def _print_error(*lines: str, output: str = "") -> None:
     """
     if len(lines) > _MAX_LINES:
         lines = (*lines[: _MAX_LINES - 1], f"{len(lines) - _MAX_LINES + 1} more mistakes")
-    console = Console(stderr=True, soft_wrap=True)
+    console = Console(stderr=True, soft_wrap=True, emoji=False)
     with suppress(OSError):  # the terminal is closed
         if output:
             sys.stderr.write(f"{output}\n")

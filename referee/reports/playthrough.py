@@ -38,7 +38,7 @@ from referee.rules.events import (
     View,
 )
 from referee.rules.game import Game
-from referee.rules.ruleset import Layer, card_name
+from referee.rules.ruleset import Counts, Layer, card_name
 
 
 def table_view(game: Game, names: Sequence[str]) -> Group:
@@ -50,7 +50,17 @@ def table_view(game: Game, names: Sequence[str]) -> Group:
         game: the game to show.
         names: the names of the bots, seat 0 first.
     """
-    views = [game.view(seat) for seat in range(game.players)]
+    hands = [game.view(seat).hand for seat in range(game.players)]
+    return _table(game.view(0), names, hands)
+
+
+def seat_view(view: View, names: Sequence[str]) -> Group:
+    """Return the same as `table_view`, but only with what the seat of the view may know."""
+    hands = [view.hand if seat == view.seat else None for seat in range(len(names))]
+    return _table(view, names, hands)
+
+
+def _table(view: View, names: Sequence[str], hands: Sequence[Counts | None]) -> Group:
     seats = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for title in ("", "seat", "bot", "points", "cards", "hand", "layers, top last"):
         right = title in {"seat", "points", "cards"}
@@ -62,21 +72,21 @@ def table_view(game: Game, names: Sequence[str]) -> Group:
             no_wrap=not wrap,
             min_width=8 if wrap else None,
         )
-    for view, name in zip(views, names, strict=True):
-        seats.add_row(*_seat(view, name))
-    return Group(seats, _middle(views[0]))
+    for seat, (name, hand) in enumerate(zip(names, hands, strict=True)):
+        seats.add_row(*_seat(view, seat, name, hand))
+    return Group(seats, _middle(view))
 
 
-def _seat(view: View, name: str) -> tuple[Text, ...]:
-    layers, held = view.tables[view.seat], view.hand_sizes[view.seat]
+def _seat(view: View, seat: int, name: str, hand: Counts | None) -> tuple[Text, ...]:
+    layers, held = view.tables[seat], view.hand_sizes[seat]
     points = sum(layer.size for layer in layers) - held
     return (
-        Text(">" if view.seat == view.active_seat else ""),
-        Text(str(view.seat)),
+        Text(">" if seat == view.active_seat else ""),
+        Text(str(seat)),
         Text(visible(name)),
         Text(str(points)),
         Text(str(held)),
-        Text(counts_name(view.hand)),
+        Text("?" if hand is None else counts_name(hand)),
         _layers(layers),
     )
 

@@ -1,0 +1,270 @@
+"""`referee bots debug`: send the requests of a stored game to a bot again, and compare its replies with the stored ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import uvloop
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from referee import toml_file
+from referee.bots.fetch import plan_fetches
+from referee.bots.logs import LogSettings
+from referee.bots.manifest import BotSpec, load_manifest
+from referee.check import action_text, count_text, fault_text, kind_name
+from referee.cli.isolation import (
+    IsolationOption,
+    RequireOption,
+    parse_rung,
+    select_isolation_for,
+    warn_if_not_full,
+    workshop_at,
+)
+from referee.cli.options import (
+    DEFAULT_LEAGUE,
+    UNSOUND,
+    DbOption,
+    LeagueOption,
+    LogsOption,
+    MessagesOption,
+    choose_logs,
+    console,
+)
+from referee.errors import BotFault, Forfeit, RefereeError, UserError
+from referee.match.replay import Difference
+from referee.records import GameRecord, Reply, name_seats
+from referee.reports.formats import duration, group_name, layer_name, visible
+from referee.reports.playthrough import Narrator, seat_view
+from referee.roster import find_bot
+from referee.roster.roster import Roster
+from referee.roster.workshop import Workshop
+from referee.rules.actions import Action, DrawDisplay, Play
+from referee.sandbox.ladder import make_launcher
+from referee.sandbox.launcher import Launcher
+from referee.store import StoredBot
+from referee.store.league import League
+from referee.tournament.rerun import Exchange, StoredSeat, find_stored_seat, rerun
+
+app = typer.Typer()
+_INDENT = 10
+"""Width of the space before all lines except those of turns, as in `playthrough`."""
+
+
+@app.command()
+def debug(
+    bot: Annotated[
+        str,
+        typer.Argument(
+            metavar="BOT",
+            help="The folder of a bot, or a bot of the league: name@version, or name for the version that played the game.",
+        ),
+    ],
+    game: Annotated[
+        str,
+        typer.Argument(
+            metavar="GAME[:MOVE]",
+            help="The id of a stored game, such as demo-17. With demo-17:42 the last request is that after move 42, or the one before.",
+        ),
+    ],
+    seat: Annotated[
+        int | None,
+        typer.Option(
+            "--seat", min=0, help="The seat. By default that of the bot with the same name."
+        ),
+    ] = None,
+    league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
+    logs: LogsOption = None,
+    messages: MessagesOption = False,
+    isolation: IsolationOption = None,
+    require: RequireOption = None,
+) -> None:
+    """Send the requests of a stored game to a bot again, and compare its replies with the stored ones.
+
+    The last request is that of the first fault of the seat, or that after MOVE. There are no time limits. The exit code is 1
+    if the bot has a fault, and 0 otherwise.
+
+    Example: referee bots debug my_bot demo-17
+    """
+    game_id, colon, move = game.partition(":")
+    if colon and not move.isdecimal():
+        raise UserError(f"{game}: {move!r} is not the number of a move")
+    folder = Path(bot) if "/" in bot or toml_file.is_folder(Path(bot)) else None
+    name = load_manifest(folder).name if folder else bot.partition("@")[0]
+    with League.open(league, create=False, db=db) as store:
+        record = store.record(game_id)
+        stored = find_stored_seat(store, record, _choose_seat(record, name, seat))
+        found: Path | StoredBot = folder or _find_version(store, record, bot, stored.seat)
+        under = select_isolation_for(
+            parse_rung("--isolation", isolation), require, lambda: (found,)
+        )
+        warn_if_not_full(under, isolation)
+        launcher = make_launcher(under)
+        workshop = workshop_at(store.folder, launcher)
+        if isinstance(found, StoredBot):
+            spec = Roster(store, workshop).spec(found.bot)
+        else:
+            spec = uvloop.run(_load_folder(found, workshop))
+    last_move = int(move) if colon else _first_fault(stored)
+    settings = choose_logs(logs, messages=messages)
+    try:
+        view = uvloop.run(_run(stored, spec, launcher, last_move, settings))
+    except Difference as difference:
+        raise RefereeError(f"{game_id} is not correct: {difference}") from difference
+    if view.faults:
+        raise typer.Exit(UNSOUND)
+
+
+def _choose_seat(record: GameRecord, name: str, seat: int | None) -> int:
+    """Return the number of the seat from `--seat`, or else of the bot with this name."""
+    if seat is not None:
+        if seat >= len(record.seating):
+            last = len(record.seating) - 1
+            raise UserError(f"--seat: {record.game_id} has the seats 0 to {last}")
+        return seat
+    seats = [number for number, each in enumerate(record.seating) if each.name == name]
+    if len(seats) != 1:
+        bots = ", ".join(f"{number} {each}" for number, each in enumerate(record.seating))
+        how_often = "several seats" if seats else "no seat"
+        raise UserError(f"{record.game_id}: {name} has {how_often}; choose one with --seat: {bots}")
+    return seats[0]
+
+
+def _find_version(league: League, record: GameRecord, bot: str, seat: int) -> StoredBot:
+    """Return a bot of the league. A name without a version means the version that played on the seat, if it is that bot."""
+    own = record.seating[seat]
+    return find_bot(league, str(own) if bot == own.name else bot)
+
+
+async def _load_folder(folder: Path, workshop: Workshop) -> BotSpec:
+    """Return how to start the bot of a folder. If the bot has a build command, a copy is built."""
+    manifest = load_manifest(folder)
+    return (
+        manifest.spec(folder)
+        if manifest.build is None and not plan_fetches(folder, None, None)
+        else (await workshop.copy(folder)).spec
+    )
+
+
+def _first_fault(stored: StoredSeat) -> int:
+    """Return the number of moves before the first fault of the seat, or of all moves if there is none."""
+    return min((fault.move for fault in stored.faults), default=len(stored.record.moves))
+
+
+async def _run(
+    stored: StoredSeat,
+    spec: BotSpec,
+    launcher: Launcher,
+    last_move: int,
+    logs: LogSettings | None,
+) -> RerunView:
+    """Run the bot and print each request with its outcome."""
+    own = stored.record.seating[stored.seat]
+    console.print(
+        Text(f"{spec.bot} gets the requests of seat {stored.seat}, which {own} played.", "bold")
+    )
+    if stored.seed is None:
+        console.print(
+            "The seed for the bot's random numbers is not stored, because the game belongs to no tournament; the bot gets 0."
+        )
+    view = RerunView(name_seats(stored.record.seating))
+    try:
+        async for exchange in rerun(stored, spec, launcher, last_move=last_move, logs=logs):
+            for line in view.lines(exchange):
+                console.print(line)
+    except Forfeit as fault:
+        view.faults += 1
+        console.print(Text(visible(fault_text(fault)), "red"))
+        console.print(Text(visible(fault.evidence.stderr_tail, lines=True)))
+    console.print(Text(view.summary(), "bold"))
+    return view
+
+
+class RerunView:
+    """Shows a rerun, and counts its outcomes.
+
+    Args:
+        names: the names of the bots of the game, seat 0 first.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self._narrator = Narrator(names)
+        self._requests = 0
+        self._differences = 0
+        """How many outcomes were not as stored."""
+        self.faults = 0
+        """How many requests the bot has not answered with a legal action."""
+
+    def lines(self, exchange: Exchange) -> Iterator[RenderableType]:
+        """Yield the lines of a request: the events before it, the outcome, and what the bot has printed.
+
+        The whole request is shown only if there is a fault, or if the outcome is not as stored.
+        """
+        request = exchange.request
+        is_fault = exchange.is_illegal or isinstance(exchange.outcome, BotFault)
+        self._requests += 1
+        self._differences += not exchange.is_as_stored
+        self.faults += is_fault
+        yield from map(self._narrator.line, request.events)
+        kind = kind_name(request.decision.kind)
+        yield Text(f"request {request.number}, turn {request.view.turn}: {kind}", "bold cyan")
+        if is_fault or exchange.stored_fault is not None or not exchange.is_as_stored:
+            yield Padding(seat_view(request.view, self._names), (0, 0, 0, _INDENT))
+            yield _part("legal", ", ".join(map(_short_text, request.decision.legal)))
+        style = "red" if is_fault else "" if exchange.is_as_stored else "yellow"
+        is_reply = isinstance(exchange.outcome, Reply)
+        yield _part("reply" if is_reply else "fault", _outcome_text(exchange), style)
+        if not exchange.is_as_stored:
+            yield _part("stored", _stored_text(exchange))
+        if exchange.printed.strip():
+            yield _part("printed", exchange.printed.rstrip("\n"))
+
+    def summary(self) -> str:
+        """Return the last line: how many requests there were, and how many outcomes were not as stored."""
+        differing = f"{self._differences} not as stored" if self._differences else "all as stored"
+        return f"{count_text(self._requests, 'request')}" + (
+            f": {differing}." if self._requests else "."
+        )
+
+
+def _short_text(action: Action) -> str:
+    """Return an action in few characters, for a list of many actions."""
+    match action:
+        case Play(layer):
+            return layer_name(layer)
+        case DrawDisplay(slot, cards):
+            return f"slot {slot} ({group_name(cards)})"
+    return action_text(action)
+
+
+def _outcome_text(exchange: Exchange) -> str:
+    outcome, as_stored = exchange.outcome, ", as stored" if exchange.is_as_stored else ""
+    if isinstance(outcome, BotFault):
+        return f"{fault_text(outcome)}{as_stored}"
+    illegal = ", which is illegal," if exchange.is_illegal else ""
+    time = duration(outcome.elapsed_us + outcome.lag_us)
+    late = f" (the limit is {duration(exchange.request.time.limit_us)})" if outcome.lag_us else ""
+    return f"{action_text(outcome.action)}{illegal} after {time}{late}{as_stored}"
+
+
+def _stored_text(exchange: Exchange) -> str:
+    move, fault = exchange.stored, exchange.stored_fault
+    if fault is None:
+        return f"{action_text(move.action)} after {duration(move.elapsed_us)}"
+    return f"{fault.evidence.detail} ({fault.cause.value})"
+
+
+def _part(label: str, text: str, style: str = "") -> Table:
+    """Return a line with a label. A text of several lines, or a long one, stays right of the label."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(width=_INDENT - 2, no_wrap=True, justify="right")
+    grid.add_column(overflow="fold")
+    grid.add_row(Text(label, "dim"), Text(visible(text, lines=True), style))
+    return grid

@@ -1,0 +1,204 @@
+"""Send the requests of a seat of a stored game to a bot again, to find out what the bot does and why.
+
+The record of a game has the deck and every move, so the requests are the same as in the game, and their times too. Whatever
+the bot replies, the game goes on with the stored moves. A rerun has no time limits, so the bot may run in a debugger. The bot
+gets a process of its own, which plays only this game. In the tournament it may have played other games before, or at the same
+time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from referee import deals
+from referee.bots.logs import LogSettings
+from referee.bots.manifest import BotSpec
+from referee.bots.player import BotPlayer, GameOpening
+from referee.bots.process import BotProcess
+from referee.clocks import UNLIMITED_US, SeatClock
+from referee.errors import BotFault, Cause, Forfeit, NotFoundError
+from referee.match.play import EventLog
+from referee.match.replay import replay_moves
+from referee.protocol import messages
+from referee.records import Fault, GameRecord, Move, Reply, Request
+from referee.rules.game import Game
+from referee.sandbox.folders import run_folder
+from referee.sandbox.launcher import Launcher, Output
+from referee.store.league import League
+from referee.tournament.config import find_part
+from referee.tournament.create import find_state
+
+_LATE = {Cause.TIMEOUT, Cause.OUT_OF_TIME}
+"""The causes of faults that a rerun without time limits cannot have."""
+_OUTPUT_DELAY_S = 0.02
+"""After a reply: how many seconds to wait for what the bot has printed before it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSeat:
+    """A seat of a stored game, with all that its bot was told."""
+
+    record: GameRecord
+    seat: int
+    opaque_id: str
+    seed: int | None
+    """The seed for the bot's random numbers; None if it is not stored, as in games outside of tournaments."""
+    names: tuple[str, ...]
+    """The names that all bots were told; empty for none."""
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """The faults of the seat."""
+        return tuple(fault for fault in self.record.faults if fault.seat == self.seat)
+
+    def requests(self) -> Iterator[tuple[Request, Move]]:
+        """Yield each request that the seat got, with the move that followed.
+
+        Raises `referee.match.replay.Difference` if the record breaks the rules.
+        """
+        record, seat = self.record, self.seat
+        for _ in replay_moves(record):  # checks the record
+            pass
+        forfeited_at = next((fault.move for fault in self.faults if fault.forfeit), None)
+        game = Game(record.ruleset, len(record.seating), record.deck)
+        events, clock = EventLog(len(record.seating)), SeatClock(record.clocks)
+        for number, move in enumerate(record.moves):
+            decision = game.decision
+            assert decision is not None  # noqa: S101 - the record was checked
+            if move.seat == seat and (forfeited_at is None or number <= forfeited_at):
+                time, unseen = clock.decision_time(), events.take(seat)
+                yield Request(number + 1, game.view(seat), decision, unseen, time), move
+                clock.spend(move.elapsed_us)
+            events.add(game.apply(move.action))
+
+
+def find_stored_seat(league: League, record: GameRecord, seat: int) -> StoredSeat:
+    """Return a seat of a game of the league. Raises UserError or RefereeError if the tournament cannot be read."""
+    game_id = record.game_id
+    name, _, number = game_id.rpartition("-")
+    try:
+        state = find_state(league, name)
+    except NotFoundError:  # a game outside of tournaments
+        return StoredSeat(record=record, seat=seat, opaque_id=game_id, seed=None, names=())
+    secret = find_part(state.parts, int(number) - 1).seed
+    assert secret is not None  # noqa: S101 - a league has all seeds
+    return StoredSeat(
+        record=record,
+        seat=seat,
+        opaque_id=deals.opaque_id(secret, game_id),
+        seed=deals.bot_seed(secret, game_id, seat),
+        names=tuple(bot.name for bot in record.seating) if state.config.show_names else (),
+    )
+
+
+class Exchange(NamedTuple):
+    """A request of a rerun, and what the bot has made of it."""
+
+    request: Request
+    stored: Move
+    """The move that followed in the stored game."""
+    stored_fault: Fault | None
+    """The fault that the stored move followed; None if the bot itself decided."""
+    outcome: Reply | BotFault
+    """The reply, which may be illegal, or the fault."""
+    printed: str
+    """What the bot has printed since the exchange before, control characters escaped."""
+
+    @property
+    def is_illegal(self) -> bool:
+        """Whether the outcome is a reply with an action that is not legal."""
+        reply = self.outcome
+        return isinstance(reply, Reply) and reply.action not in self.request.decision.legal
+
+    @property
+    def is_as_stored(self) -> bool:
+        """Whether the bot has replied as in the stored game, or has made the same mistake: of the same cause, or late again."""
+        outcome, fault = self.outcome, self.stored_fault
+        if isinstance(outcome, BotFault):
+            return fault is not None and fault.cause is outcome.cause
+        if fault is None:
+            return outcome.action == self.stored.action
+        if self.is_illegal:
+            return fault.cause is Cause.ILLEGAL
+        return fault.cause in _LATE and outcome.lag_us > 0
+
+
+async def rerun(
+    stored: StoredSeat,
+    spec: BotSpec,
+    launcher: Launcher,
+    *,
+    last_move: int,
+    logs: LogSettings | None = None,
+) -> AsyncIterator[Exchange]:
+    """Start the bot, and yield each request with what the bot has made of it. The bot is ended afterwards.
+
+    Args:
+        stored: the seat whose requests the bot gets.
+        spec: the bot.
+        launcher: starts the bot.
+        last_move: requests after this number of moves are not sent.
+        logs: where to write what the bot prints; None for nowhere.
+
+    After a `Forfeit` of the bot no request follows. Raises `Forfeit` if the bot does not start or is not ready for the game,
+    and `VoidGame` if the machine lacks resources.
+    """
+    faults = {fault.move: fault for fault in reversed(stored.faults)}
+    with run_folder() as folder:
+        process = await BotProcess.start(
+            spec, launcher=launcher, folder=folder, limit_us=UNLIMITED_US, bots={}, logs=logs
+        )
+        printed = _Printed(process)
+        try:
+            process.games += 1
+            player = await BotPlayer.join(process, _make_opening(stored), UNLIMITED_US)
+            for request, move in stored.requests():
+                if request.number > last_move + 1:
+                    return
+                outcome: Reply | BotFault
+                try:
+                    outcome = await player.decide(request)
+                except BotFault as fault:
+                    outcome = fault
+                await asyncio.sleep(_OUTPUT_DELAY_S)
+                fault_then = faults.get(request.number - 1) if move.stand_in else None
+                yield Exchange(request, move, fault_then, outcome, printed.take())
+                if isinstance(outcome, Forfeit):
+                    return
+        finally:
+            await process.stop()
+
+
+def _make_opening(stored: StoredSeat) -> GameOpening:
+    record = stored.record
+    start = messages.game_start(
+        stored.opaque_id,
+        rules=record.ruleset,
+        view=Game(record.ruleset, len(record.seating), record.deck).view(stored.seat),
+        clocks=record.clocks,
+        seed=stored.seed or 0,
+        names=stored.names,
+        max_strikes=record.max_strikes,
+    )
+    encoder = messages.RequestEncoder(stored.opaque_id)
+    return GameOpening(stored.opaque_id, start, encoder, is_timed=False, name=record.game_id)
+
+
+class _Printed:
+    """What a process has printed, piece by piece."""
+
+    def __init__(self, process: BotProcess) -> None:
+        self._outputs: tuple[Output, ...] = (process.output, process.error_output)
+        self._seen = [0, 0]
+
+    def take(self) -> str:
+        """Return what is new on standard output, and after it what is new on standard error."""
+        new = ""
+        for place, output in enumerate(self._outputs):
+            size, self._seen[place] = output.total - self._seen[place], output.total
+            if size:
+                new += output.tail(size)
+        return new

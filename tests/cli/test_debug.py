@@ -1,0 +1,89 @@
+"""`referee bots debug`: a bot gets the requests of a stored game again."""
+
+import pytest
+from real_runs import SAMPLE_BOTS, place
+
+FAILS = """
+import sys
+from referee.sdk import Bot, run
+
+class Mine(Bot):
+    def start(self, game):
+        self.count = 0
+
+    def decide(self, request):
+        self.count += 1
+        print("deciding", self.count, file=sys.stderr)
+        if self.count == 3:
+            raise RuntimeError("no idea")
+        return request.legal[0]
+
+run(Mine)
+"""
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    """A league with a tournament of `random` and of a bot that crashes at its third decision."""
+    with place(tmp_path_factory.mktemp("debug")) as made:
+        fails = made.bot("fails", FAILS)
+        done = made.referee("tournament", "run", made.tournament(bots=("random", fails), matches=1))
+        assert done.returncode == 0, done.stderr
+        yield made
+
+
+@pytest.mark.extended("plays games with real bots")
+def test_bot_that_uses_only_the_seed_decides_as_in_the_game(here):
+    done = here.referee("bots", "debug", "random", "cup-2")
+    assert done.returncode == 0, done.stderr
+    assert "random@1.0 gets the requests of seat 1, which random@1.0 played." in done.stdout
+    assert done.stdout.endswith(" requests: all as stored.\n")
+    assert "printed" not in done.stdout
+
+
+@pytest.mark.extended("plays games with real bots")
+def test_crash_is_shown_with_its_request_and_what_the_bot_printed(here):
+    done = here.referee("bots", "debug", "./fails", "cup-1")
+    assert done.returncode == 1, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[-1] == "3 requests: all as stored."
+    assert "   fault  the bot's process exited with 1 (crash), as stored" in lines
+    assert " printed  deciding 1" in map(str.rstrip, lines)
+    assert "RuntimeError: no idea" in done.stdout
+    assert done.stdout.count("layers, top last") == 1  # only the last request is shown whole
+
+
+@pytest.mark.extended("plays games with real bots")
+def test_mended_bot_differs_from_the_stored_fault_and_stops_after_the_move(here):
+    mended = here.folder / "mended"
+    mended.mkdir(exist_ok=True)
+    for name in ("bot.py", "bot.toml"):
+        text = (here.folder / "fails" / name).read_text()
+        (mended / name).write_text(text.replace("self.count == 3", "False"))
+    done = here.referee("bots", "debug", "./mended", "cup-1")
+    assert done.returncode == 0, done.stderr
+    assert "3 requests: 1 not as stored.\n" in done.stdout
+    assert "  stored  exited with 1 (crash)" in done.stdout
+    done = here.referee("bots", "debug", "fails", "cup-1:1", "--logs", "logs", "--messages")
+    assert done.returncode == 0, done.stderr
+    assert (here.folder / "logs" / "cup-1" / "fails@1.log").read_text().startswith("deciding 1\n")
+
+
+@pytest.mark.extended("plays games with real bots")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("random", "cup-9"), "no game 'cup-9'"),
+        (("random", "cup-1:x"), "cup-1:x: 'x' is not the number of a move"),
+        (("random", "cup-1", "--seat", "2"), "--seat: cup-1 has the seats 0 to 1"),
+        (
+            (str(SAMPLE_BOTS / "greedy"), "cup-1"),
+            "cup-1: greedy has no seat; choose one with --seat: 0 random@1.0, 1 fails@1",
+        ),
+        (("random@9", "cup-1"), "there is no version '9' of 'random'"),
+    ],
+)
+def test_wrong_arguments_are_refused(here, arguments, message):
+    done = here.referee("bots", "debug", *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr

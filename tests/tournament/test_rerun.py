@@ -1,0 +1,108 @@
+"""A stored seat gets the same requests again, and the outcomes are compared with the stored ones."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from played import record
+
+from referee.clocks import Clocks, DecisionTime
+from referee.errors import Cause, Evidence, Forfeit, Strike
+from referee.match.play import GameSetup, play_game
+from referee.match.replay import Difference
+from referee.records import BotId, Fault, Move, Reply, Request
+from referee.rules.actions import Choice, Decision, DecisionKind
+from referee.tournament.rerun import Exchange, StoredSeat
+
+CLOCKS = Clocks(decision_us=400, bank_us=2_000, increment_us=90)
+
+
+class Recorder:
+    """Chooses by chance, keeps its requests, and raises the faults of `faults` by the number of the request."""
+
+    def __init__(self, seed, faults):
+        self._chance = random.Random(seed)
+        self._faults = faults
+        self.requests = []
+
+    async def decide(self, request):
+        self.requests.append(request)
+        if fault := self._faults.get(len(self.requests)):
+            raise fault
+        return Reply(
+            self._chance.choice(request.decision.legal), 100 + self._chance.randrange(9), 0
+        )
+
+
+def fault(kind, cause):
+    return kind(cause, Evidence(detail="x", elapsed_us=50))
+
+
+async def play(faults):
+    dealt = record("duel", 2)
+    players = [Recorder(0, {}), Recorder(1, faults)]
+    setup = GameSetup(
+        game_id="cup-1",
+        ruleset=dealt.ruleset,
+        seating=(BotId("a", "1"), BotId("b", "1")),
+        deck=dealt.deck,
+        clocks=CLOCKS,
+        max_strikes=3,
+        isolation="none",
+    )
+    played = await play_game(setup, players, now_us=int, monotonic_ns=int)
+    return played.record, players
+
+
+def stored_seat(game, seat):
+    return StoredSeat(record=game, seat=seat, opaque_id="g", seed=1, names=())
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        {},
+        {2: fault(Strike, Cause.TIMEOUT), 4: fault(Strike, Cause.MALFORMED)},
+        {3: fault(Forfeit, Cause.CRASH)},
+    ],
+    ids=["no fault", "strikes", "a forfeit"],
+)
+async def test_requests_are_those_of_the_game(faults):
+    game, players = await play(faults)
+    for seat, player in enumerate(players):
+        again = list(stored_seat(game, seat).requests())
+        assert [request for request, _ in again] == player.requests
+        assert all(game.moves[request.number - 1] is move for request, move in again)
+
+
+def test_record_that_breaks_the_rules_has_no_requests():
+    game = record()
+    with pytest.raises(Difference):
+        list(stored_seat(replace(game, moves=game.moves[:-1]), 0).requests())
+
+
+PASS, DECK = Choice.PASS, Choice.DRAW_DECK
+CRASHED, ILLEGAL, LATE = Cause.CRASH, Cause.ILLEGAL, Cause.TIMEOUT
+
+
+@pytest.mark.parametrize(
+    ("outcome", "cause", "is_as_stored"),
+    [
+        (Reply(PASS, 1, 0), None, True),
+        (Reply(DECK, 1, 0), None, False),
+        (Reply(PASS, 1, 0), CRASHED, False),
+        (Reply(Choice.TAKE, 1, 0), ILLEGAL, True),
+        (Reply(Choice.TAKE, 1, 0), None, False),
+        (Reply(PASS, 1, 0), LATE, False),
+        (Reply(PASS, 1, 7), LATE, True),
+        (Forfeit(CRASHED, Evidence(detail="x")), CRASHED, True),
+        (Forfeit(CRASHED, Evidence(detail="x")), ILLEGAL, False),
+        (Forfeit(CRASHED, Evidence(detail="x")), None, False),
+    ],
+)
+def test_outcome_is_compared_with_the_stored_move_or_fault(outcome, cause, is_as_stored):
+    decision = Decision(0, DecisionKind.OPTIONAL_DRAW, (PASS, DECK))
+    request = Request(1, None, decision, (), DecisionTime(5, None, 0))
+    charged = cause and Fault(0, cause, forfeit=False, move=0, evidence=Evidence(detail="x"))
+    move = Move(0, PASS, 1, 0, stand_in=cause is not None)
+    assert Exchange(request, move, charged, outcome, "").is_as_stored == is_as_stored
