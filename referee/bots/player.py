@@ -8,8 +8,10 @@ too many processes, it stops processes that play no game, beginning with the lea
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from referee.bots.flood import FloodWatch, GrpcThreads
 from referee.bots.logs import LogSettings
@@ -38,6 +40,7 @@ class BotPool:
         pondering: whether bots may ponder: compute as they like between the requests of a game.
         cores: how many bots may think at the same time; see `Cores`.
         logs: where to write what the bots print; None for nowhere.
+        launchers: the launchers of some bots (`name@version`), instead of `launcher`.
     """
 
     def __init__(
@@ -50,8 +53,10 @@ class BotPool:
         pondering: bool = False,
         cores: int = 1,
         logs: LogSettings | None = None,
+        launchers: Mapping[str, Launcher] = MappingProxyType({}),
     ) -> None:
         self._launcher = launcher
+        self._launchers = launchers
         self._clocks = clocks
         self._max_processes = max_processes
         self._folder = folder
@@ -133,7 +138,7 @@ class BotPool:
             await self._make_room()
             return await BotProcess.start(
                 spec,
-                launcher=self._launcher,
+                launcher=self._launchers.get(str(spec.bot), self._launcher),
                 folder=self._folder,
                 limit_us=self._clocks.start_up_us,
                 bots=self._running,

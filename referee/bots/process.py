@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from referee.bots.attach import AttachLauncher
 from referee.bots.clock import Clock
 from referee.bots.logs import LogSettings
 from referee.bots.manifest import PYTHON_PACKAGES, BotSpec
@@ -124,6 +125,7 @@ class BotProcess:
             pondering=pondering,
         )
         self._folder = ProgramFolder(folder)
+        self._is_attached = isinstance(launcher, AttachLauncher)
         self._is_relayed = spec.transport == "tcp" and launcher.is_sandboxed
         self._server = BotServer(
             self._folder.socket, self._serve, "unix" if self._is_relayed else spec.transport
@@ -215,7 +217,7 @@ class BotProcess:
             ) from None
         self.session.scheduler = launched.scheduler
         self._override_scheduling()
-        if not self._launcher.is_sandboxed:
+        if not self._launcher.is_sandboxed and not self._is_attached:
             self._reachable = ReachableServer(self._server.address, self.pid, self._charge)
         self._is_launched.set()
         process = launched.process
@@ -229,6 +231,8 @@ class BotProcess:
     async def _serve(self, stream: Stream) -> None:
         """Serve a stream that was opened to the bot's server, with a log if there is one."""
         await self.session.serve(stream if self.log is None else self.log.wrap(stream))
+        if self._is_attached and self._launched is not None and self.session.closed.is_set():
+            self._launched.terminate()  # nothing else shows that the program has ended
 
     async def _wait_for_hello(self, limit_us: int, began_ns: int) -> play_pb2.Hello:
         """Wait for the hello, and meanwhile keep other programs from taking all connections.

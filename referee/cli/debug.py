@@ -21,6 +21,7 @@ from referee.check import action_text, count_text, fault_text, kind_name
 from referee.cli.isolation import (
     IsolationOption,
     RequireOption,
+    attach_launcher,
     parse_rung,
     select_isolation_for,
     warn_if_not_full,
@@ -80,6 +81,13 @@ def debug(
     ] = None,
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
+    attach: Annotated[
+        bool,
+        typer.Option(
+            "--attach",
+            help="Do not start the bot: print address and token, and wait until you have started it, by hand or in a debugger.",
+        ),
+    ] = False,
     logs: LogsOption = None,
     messages: MessagesOption = False,
     isolation: IsolationOption = None,
@@ -102,15 +110,17 @@ def debug(
         stored = find_stored_seat(store, record, _choose_seat(record, name, seat))
         found: Path | StoredBot = folder or _find_version(store, record, bot, stored.seat)
         under = select_isolation_for(
-            parse_rung("--isolation", isolation), require, lambda: (found,)
+            parse_rung("--isolation", isolation), require, lambda: () if attach else (found,)
         )
         warn_if_not_full(under, isolation)
-        launcher = make_launcher(under)
+        launcher: Launcher = make_launcher(under)
         workshop = workshop_at(store.folder, launcher)
         if isinstance(found, StoredBot):
             spec = Roster(store, workshop).spec(found.bot)
         else:
-            spec = uvloop.run(_load_folder(found, workshop))
+            spec = uvloop.run(_load_folder(found, workshop, build=not attach))
+    if attach:
+        launcher = attach_launcher(spec, stored.seat)
     last_move = int(move) if colon else _first_fault(stored)
     settings = choose_logs(logs, messages=messages)
     try:
@@ -142,14 +152,12 @@ def _find_version(league: League, record: GameRecord, bot: str, seat: int) -> St
     return find_bot(league, str(own) if bot == own.name else bot)
 
 
-async def _load_folder(folder: Path, workshop: Workshop) -> BotSpec:
-    """Return how to start the bot of a folder. If the bot has a build command, a copy is built."""
+async def _load_folder(folder: Path, workshop: Workshop, *, build: bool) -> BotSpec:
+    """Return how to start the bot of a folder. If `build` is true and the bot has a build command, a copy is built."""
     manifest = load_manifest(folder)
-    return (
-        manifest.spec(folder)
-        if manifest.build is None and not plan_fetches(folder, None, None)
-        else (await workshop.copy(folder)).spec
-    )
+    if build and (manifest.build is not None or plan_fetches(folder, None, None)):
+        return (await workshop.copy(folder)).spec
+    return manifest.spec(folder)
 
 
 def _first_fault(stored: StoredSeat) -> int:

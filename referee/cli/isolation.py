@@ -6,6 +6,7 @@ asked for the rung `none`.
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -15,8 +16,10 @@ from typing import Annotated, Any, NamedTuple
 import typer
 import uvloop
 from rich.console import Console
+from rich.text import Text
 
-from referee.bots.manifest import Manifest, Variant
+from referee.bots.attach import AttachLauncher
+from referee.bots.manifest import BotSpec, Manifest, Variant
 from referee.cli.options import JsonOption, console, notes, write
 from referee.errors import NotFoundError, UserError
 from referee.reports.checks import ProtectionRow, RefusalRow, protection_rows, refusal_rows
@@ -183,6 +186,22 @@ def workshop_at(folder: Path, launcher: Launcher | None = None) -> Workshop:
 def roster_of(league: League, launcher: Launcher | None = None) -> Roster:
     """Return the roster of a league. See `workshop_at` for `launcher`."""
     return Roster(league, workshop_at(league.folder, launcher))
+
+
+def attach_launcher(spec: BotSpec, seat: int) -> AttachLauncher:
+    """Return a launcher that starts nothing, and prints how to start the bot of a seat by hand."""
+
+    def announce(address: str, token: str) -> None:
+        variables = f"REFEREE_ADDRESS={shlex.quote(address)} REFEREE_TOKEN={token}"
+        notes.print(
+            Text(
+                f"Seat {seat} waits for {spec.bot}. Start it in {spec.folder}:\n"
+                f"{variables} {shlex.join(spec.command)}"
+            ),
+            soft_wrap=True,
+        )
+
+    return AttachLauncher(announce)
 
 
 def now_us() -> int:

@@ -20,6 +20,7 @@ from referee.cli.games import load_record, show_record
 from referee.cli.isolation import (
     IsolationOption,
     RequireOption,
+    attach_launcher,
     find_bots,
     now_us,
     parse_rung,
@@ -102,6 +103,16 @@ NoClocksOption = Annotated[
         help="Let bots take any time, for example in a debugger. They are told the usual limits.",
     ),
 ]
+AttachOption = Annotated[
+    int | None,
+    typer.Option(
+        "--attach",
+        metavar="SEAT",
+        min=0,
+        help="Do not start the bot of this seat: print address and token, and wait until you have started it, by hand or in a debugger."
+        " There are no time limits.",
+    ),
+]
 
 
 @app.command()
@@ -140,6 +151,7 @@ def play(
     decision: DecisionOption = None,
     bank: BankOption = None,
     no_clocks: NoClocksOption = False,
+    attach: AttachOption = None,
     logs: LogsOption = None,
     messages: MessagesOption = False,
     league: LeagueOption = DEFAULT_LEAGUE,
@@ -163,12 +175,18 @@ def play(
     position = None if start is None else _find_position(start, len(bots), league, db)
     rules = position.ruleset if position else _select_ruleset(ruleset or _RULESET, len(bots))
     limits = {"start_up": start_up, "game_start": game_start, "decision": decision, "bank": bank}
-    clocks = _make_clocks(limits, no_clocks=no_clocks)
+    if attach is not None:
+        _check_attach(attach, len(bots), keep=keep)
+    without = "--no-clocks" if no_clocks else "" if attach is None else "--attach"
+    clocks = _make_clocks(limits, without)
     text = secrets.token_hex(8) if seed is None else seed
     for folder in filter(_is_path, bots):
         load_manifest(Path(folder))  # a wrong bot.toml must fail before a league is created
-    under = _select_isolation(bots, league, db, isolation, require)
-    specs = uvloop.run(_load_bots(bots, _Places(league, db, make_launcher(under)), keep=keep))
+    started = [text for number, text in enumerate(bots) if number != attach]
+    under = _select_isolation(started, league, db, isolation, require)
+    specs = uvloop.run(
+        _load_bots(bots, _Places(league, db, make_launcher(under), attach), keep=keep)
+    )
     _check_bots(specs, rules)
     log_settings = choose_logs(logs, messages=messages)
     warn_if_not_full(under, isolation)
@@ -177,7 +195,14 @@ def play(
         order = replace(order, setup=position.apply(order.setup))
     watcher = _make_watcher(specs, position) if watch else None
     record = uvloop.run(
-        play_free_game(order, under, watcher, is_timed=not no_clocks, logs=log_settings)
+        play_free_game(
+            order,
+            under,
+            watcher,
+            is_timed=not without,
+            logs=log_settings,
+            launchers=_attach(order.bots, attach),
+        )
     )
     if keep:
         with League.open(league, create=True, db=db) as store:
@@ -189,12 +214,29 @@ def play(
         console.print(f"Logs of the bots: {log_settings.folder / record.game_id}", soft_wrap=True)
 
 
-def _make_clocks(limits: Mapping[str, float | str | None], *, no_clocks: bool) -> Clocks:
-    """Return the clocks of a game from the options, which have the names of the keys of `ClocksTable`."""
+def _check_attach(seat: int, seats: int, *, keep: bool) -> None:
+    """Raise UserError if `--attach` names no seat, or if a game is kept whose bot is not the one in the league."""
+    if seat >= seats:
+        raise UserError(f"--attach: the game has the seats 0 to {seats - 1}")
+    if keep:
+        raise UserError("--keep, --attach: choose one of them")
+
+
+def _attach(specs: Sequence[BotSpec | None], seat: int | None) -> dict[str, Launcher]:
+    """Return the launcher for the bot of `--attach`."""
+    spec = None if seat is None else specs[seat]
+    return {} if seat is None or spec is None else {str(spec.bot): attach_launcher(spec, seat)}
+
+
+def _make_clocks(limits: Mapping[str, float | str | None], without: str) -> Clocks:
+    """Return the clocks of a game from the options, which have the names of the keys of `ClocksTable`.
+
+    `without` is the option that lets bots take any time; empty if there is none.
+    """
     given = {key: value for key, value in limits.items() if value is not None}
-    if given and no_clocks:
+    if given and without:
         options = ", ".join(f"--{key.replace('_', '-')}" for key in given)
-        raise UserError(f"--no-clocks, {options}: choose one of them")
+        raise UserError(f"{without}, {options}: choose one of them")
     try:
         check_bank(str(given.get("bank", "1")))
     except ValueError as error:
@@ -292,6 +334,8 @@ class _Places(NamedTuple):
     db: str | None
     """The URL of the database; None for the file in the league folder."""
     launcher: Launcher
+    attach: int | None
+    """The seat whose bot is not built, because a person starts it."""
 
 
 async def _load_bots(texts: list[str], places: _Places, *, keep: bool) -> tuple[BotSpec, ...]:
@@ -299,7 +343,14 @@ async def _load_bots(texts: list[str], places: _Places, *, keep: bool) -> tuple[
     has_league = keep or League.exists_at(places.folder, places.db)
     opened = League.open(places.folder, create=keep, db=places.db) if has_league else nullcontext()
     with opened as league:
-        return tuple([await _load_bot(text, places, league, keep=keep) for text in texts])
+        return tuple(
+            [
+                load_manifest(Path(text)).spec(Path(text))
+                if seat == places.attach and _is_path(text)
+                else await _load_bot(text, places, league, keep=keep)
+                for seat, text in enumerate(texts)
+            ]
+        )
 
 
 async def _load_bot(text: str, places: _Places, league: League | None, *, keep: bool) -> BotSpec:

@@ -6,6 +6,8 @@ Each rung of the isolation ladder has one launcher:
     uid                `UidLauncher` in `process_group`
     none               `ProcessGroupLauncher` in `process_group`
 
+`AttachLauncher` in `referee/bots/attach.py` is for a bot that a person starts.
+
 Call `check_capacity` before a bot or a worker is started. If a resource runs out in the middle of a start, the event
 loop and gRPC leave incomplete objects behind, and gRPC may even end the referee. `charge_or_void` makes such a
 check after a bot has failed, because a lack of resources may be the reason.

@@ -13,10 +13,11 @@ import os
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TypeVar
 
 from referee import deals
@@ -34,6 +35,7 @@ from referee.rules.ruleset import Ruleset
 from referee.sandbox import Isolation
 from referee.sandbox.folders import run_folder
 from referee.sandbox.ladder import make_launcher
+from referee.sandbox.launcher import Launcher
 from referee.tournament.assignments import GameTask, WorkerSettings
 
 VOID_ATTEMPTS = 3
@@ -65,9 +67,16 @@ E = TypeVar("E", bound=BaseException)
 
 
 class GamePlayer:
-    """Plays games with bots. It starts bot processes when a game needs them, and keeps them. Use it in one event loop only."""
+    """Plays games with bots. It starts bot processes when a game needs them, and keeps them. Use it in one event loop only.
 
-    def __init__(self, settings: WorkerSettings) -> None:
+    Args:
+        settings: the settings of the worker.
+        launchers: the launchers of some bots (`name@version`), instead of that of the settings.
+    """
+
+    def __init__(
+        self, settings: WorkerSettings, launchers: Mapping[str, Launcher] = MappingProxyType({})
+    ) -> None:
         self._launcher = make_launcher(settings.isolation)
         self._is_timed = settings.is_timed
         self._pool = BotPool(
@@ -78,6 +87,7 @@ class GamePlayer:
             pondering=settings.pondering,
             cores=max(1, len(settings.cores)),
             logs=settings.logs,
+            launchers=launchers,
         )
         self._max_processes = settings.max_processes
         self._voids: Counter[str] = Counter()
@@ -385,11 +395,16 @@ def make_free_task(
 
 @asynccontextmanager
 async def free_player(
-    task: GameTask, isolation: Isolation, *, is_timed: bool = True, logs: LogSettings | None = None
+    task: GameTask,
+    isolation: Isolation,
+    *,
+    is_timed: bool = True,
+    logs: LogSettings | None = None,
+    launchers: Mapping[str, Launcher] = MappingProxyType({}),
 ) -> AsyncIterator[GamePlayer]:
     """Provide a player for one game in this process. At the end, all its bots are ended.
 
-    For `is_timed` and `logs` see `WorkerSettings`.
+    For `is_timed` and `logs` see `WorkerSettings`, for `launchers` see `GamePlayer`.
     """
     with run_folder() as folder:
         player = GamePlayer(
@@ -402,7 +417,8 @@ async def free_player(
                 parent_pid=os.getpid(),
                 is_timed=is_timed,
                 logs=logs,
-            )
+            ),
+            launchers,
         )
         try:
             yield player
@@ -417,11 +433,14 @@ async def play_free_game(
     *,
     is_timed: bool = True,
     logs: LogSettings | None = None,
+    launchers: Mapping[str, Launcher] = MappingProxyType({}),
 ) -> GameRecord:
     """Play a game in this process, with bots that are started for this game only.
 
-    For `is_timed` and `logs` see `WorkerSettings`. Raises VoidGame if the game is void `VOID_ATTEMPTS` times.
+    For the last three arguments see `free_player`. Raises VoidGame if the game is void `VOID_ATTEMPTS` times.
     """
-    async with free_player(task, isolation, is_timed=is_timed, logs=logs) as player:
+    async with free_player(
+        task, isolation, is_timed=is_timed, logs=logs, launchers=launchers
+    ) as player:
         (record,) = await player.play_all(0, (task,), watch=watch)
     return record

@@ -70,6 +70,16 @@ def test_mended_bot_differs_from_the_stored_fault_and_stops_after_the_move(here)
 
 
 @pytest.mark.extended("plays games with real bots")
+def test_bot_that_is_started_by_hand_gets_the_requests(here):
+    with here.started("bots", "debug", "fails", "cup-1:1", "--attach") as debug:
+        assert debug.stdout.readline().startswith("fails@1 gets the requests of seat 1")
+        assert debug.stdout.readline().startswith("Seat 1 waits for fails@1. Start it in ")
+        command = debug.stdout.readline()
+        assert here.shell(f"cd fails; {command}").stderr == "deciding 1\n"
+        assert debug.stdout.read().endswith("1 request: all as stored.\n")
+
+
+@pytest.mark.extended("plays games with real bots")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -125,6 +125,48 @@ def test_logs_have_the_output_and_the_messages_of_each_game_and_bot(here):
     assert checked.read_text().startswith("loaded\ndeciding\n")
 
 
+@pytest.mark.extended("plays a game with real bots")
+@pytest.mark.parametrize("transport", ["unix", "tcp"])
+def test_bot_that_is_started_by_hand_plays(here, transport):
+    folder = here.bot("slow", SLOW)
+    with (folder / "bot.toml").open("a") as manifest:
+        manifest.write(f'transport = "{transport}"\n')
+    with here.started("play", "./slow", GREEDY, "--attach", "0", "--decision", "0.3") as refused:
+        assert refused.wait(here.patience_s) == 2
+        assert refused.stdout.read() == "referee: --attach, --decision: choose one of them\n"
+    with here.started("play", "./slow", GREEDY, "--attach", "0") as game:
+        assert game.stdout.readline() == f"Seat 0 waits for slow@1. Start it in {folder}:\n"
+        command = game.stdout.readline()
+        assert command.endswith(" python3 bot.py\n")
+        bot = here.shell(f"cd slow; {command}")
+        assert (bot.returncode, bot.stdout) == (0, "")
+        shown = game.stdout.read()
+        assert game.wait(here.patience_s) == 0
+    assert "faults" not in shown.splitlines()
+
+
+@pytest.mark.extended("starts a bot")
+def test_bot_that_is_started_by_hand_and_fails_has_closed_its_stream(here):
+    here.bot("crashes", CRASHES)
+    with here.started("play", "./crashes", GREEDY, "--attach", "0", "--json") as game:
+        game.stdout.readline()
+        assert here.shell(f"cd crashes; {game.stdout.readline()}").returncode == 1
+        (fault,) = json.loads(game.stdout.read())["faults"]
+    assert (fault["cause"], fault["detail"]) == ("crash", "closed its stream")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--attach", "2"), "referee: --attach: the game has the seats 0 to 1\n"),
+        (("--attach", "1", "--keep"), "referee: --keep, --attach: choose one of them\n"),
+    ],
+)
+def test_wrong_attach_is_refused(here, options, message):
+    done = here.referee("play", GREEDY, RANDOM, *options)
+    assert (done.returncode, done.stderr) == (2, message)
+
+
 def test_messages_need_a_folder(here):
     done = here.referee("play", GREEDY, RANDOM, "--messages")
     assert done.returncode == 2
