@@ -43,6 +43,9 @@ class Finding:
     """For a failed step, what should have happened."""
     output: str = ""
     """For a failed step, the end of the output of the bot or of its build, as printable text."""
+    symptom: str = ""
+    """For a failed step, what went wrong, without the place in the game, such as `crash` or `play: illegal`; empty if it is not
+    known. Two steps with the same symptom and the same end of the output have probably failed by the same mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,20 +128,29 @@ class Report:
         return [step for step in self.steps if step.finding.verdict is StepVerdict.FAIL]
 
 
+LEFT_OUT = "left out"
+"""The reason why a step was skipped that the user has not chosen."""
+
+
 class StepFailure(Exception):
     """The bot has made a mistake, and the current step fails. See `Finding` for the arguments."""
 
-    def __init__(self, expected: str, came: str, output: str = "") -> None:
+    def __init__(self, expected: str, came: str, output: str = "", *, symptom: str = "") -> None:
         super().__init__(f"{came}; expected: {expected}")
         self.expected = expected
         self.came = came
         self.output = output
+        self.symptom = symptom
 
     @property
     def finding(self) -> Finding:
         """The finding of the failed step."""
         return Finding(
-            verdict=StepVerdict.FAIL, came=self.came, expected=self.expected, output=self.output
+            verdict=StepVerdict.FAIL,
+            came=self.came,
+            expected=self.expected,
+            output=self.output,
+            symptom=self.symptom,
         )
 
 

@@ -133,6 +133,7 @@ class BotUnderTest:
                 "the bot starts again, as it did before",
                 fault_text(fault),
                 fault.evidence.stderr_tail,
+                symptom=f"start: {fault.cause.value}",
             ) from None
         try:
             async with self.measurements.watch(process.pid):
@@ -141,6 +142,8 @@ class BotUnderTest:
         except StepFailure as failure:
             await process.stop(gently=False)
             output = process.stderr_tail() or process.output.tail(_OUTPUT_BYTES)
-            raise StepFailure(failure.expected, failure.came, output) from None
+            raise StepFailure(
+                failure.expected, failure.came, output, symptom=failure.symptom
+            ) from None
         finally:
             await process.stop(gently=False)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from functools import cached_property, partial
 from pathlib import Path
 
 from referee.bots.logs import LogSettings
 from referee.check import (
+    LEFT_OUT,
     Finding,
     Report,
     Step,
@@ -27,6 +28,7 @@ from referee.check.game_steps import ConcurrencySteps, measure_strength
 from referee.check.games import TableSize, list_variants, plan_games, play_in_sequence
 from referee.check.lifecycle_steps import ShutdownSteps, StartUpSteps
 from referee.clocks import Clocks
+from referee.errors import UserError
 from referee.roster.workshop import Workshop
 from referee.rules.ruleset import RULESETS, Ruleset
 from referee.sandbox.folders import run_folder
@@ -37,8 +39,50 @@ _TABLES = {"classic": 3, "basic": 4, "advanced": 5, "expert": 3, "expert-jokers"
 """The number of players in the step `decisions: RULESET` of each ruleset."""
 _PLAYER_COUNTS = range(2, 6)
 """The check has a step `full games: N players` for each of these N."""
+_VITAL = ("manifest", "build", "start", "hello")
+_DECISIONS = tuple(f"decisions: {name}" for name in RULESETS)
+_FULL_GAMES = tuple(f"full games: {players} players" for players in _PLAYER_COUNTS)
+STEPS = (
+    *_VITAL,
+    *_DECISIONS,
+    *_FULL_GAMES,
+    "one large message",
+    "games at once",
+    "games kept apart",
+    "deterministic",
+    "goodbye",
+    "SIGTERM",
+    "nothing left running",
+    "latency",
+    "CPU and memory",
+    "strength",
+)
+"""The names of all steps, in their order."""
+QUICK_STEPS = frozenset((*_VITAL, *_DECISIONS, "goodbye"))
+"""The steps that find most mistakes in a short time."""
+_NEEDED = {
+    "games kept apart": ("games at once",),
+    "nothing left running": ("goodbye", "SIGTERM"),
+    "latency": _FULL_GAMES,
+    "CPU and memory": _FULL_GAMES,
+}
+"""The steps without which a step has nothing to report. The vital steps are always run."""
 _LIMIT_S = 900.0
 """A step that would begin more than this number of seconds after the build fails without being tried."""
+
+
+def choose_steps(texts: Iterable[str]) -> frozenset[str]:
+    """Return the steps whose names begin with one of the texts, in small or large letters, and the steps that these need.
+
+    Raises UserError if no name begins with a text.
+    """
+    chosen = set(_VITAL)
+    for text in texts:
+        found = [name for name in STEPS if name.casefold().startswith(text.casefold())]
+        if not found:
+            raise UserError(f"no step begins with {text!r}; choose one of {', '.join(STEPS)}")
+        chosen.update(found, *(_NEEDED.get(name, ()) for name in found))
+    return frozenset(chosen)
 
 
 async def check_bot(
@@ -49,6 +93,7 @@ async def check_bot(
     on_step: Callable[[Step], None],
     clocks: Clocks | None = None,
     logs: LogSettings | None = None,
+    chosen: Collection[str] = STEPS,
 ) -> Report:
     """Check the bot in a folder. Only a copy of the folder is built and run.
 
@@ -59,6 +104,7 @@ async def check_bot(
         on_step: called with each finished step.
         clocks: the time limits for the bot; None for the defaults of `Clocks`.
         logs: where to write what the bot prints; None for nowhere.
+        chosen: the names of the steps to run. The others are skipped, and the bot is taken to pass them.
 
     The check leaves no process running and no file except the copy. Raises `VoidGame` if the machine lacks
     the resources to run the bot.
@@ -68,7 +114,7 @@ async def check_bot(
         start_up = StartUpSteps(
             folder, workshop, scratch, clocks or Clocks(), measurements, logs=logs
         )
-        run = _Check(start_up, measurements, on_begin, on_step)
+        run = _Check(start_up, measurements, on_begin, on_step, chosen)
         await run.run()
     return run.report()
 
@@ -82,7 +128,9 @@ class _Check:
         measurements: Measurements,
         on_begin: Callable[[int, str], None],
         on_step: Callable[[Step], None],
+        chosen: Collection[str],
     ) -> None:
+        self._chosen = chosen
         self._on_begin = on_begin
         self._on_step = on_step
         self._start_up = start_up
@@ -119,10 +167,16 @@ class _Check:
         await self._step("start", self._start_up.start, vital=True)
         await self._step("hello", self._start_up.check_hello, vital=True)
         for ruleset in RULESETS.values():
-            await self._step(f"decisions: {ruleset.name}", partial(self._check_ruleset, ruleset))
+            await self._step(
+                f"decisions: {ruleset.name}",
+                partial(self._check_ruleset, ruleset),
+                on_left_out=partial(self._assume_ruleset, ruleset),
+            )
         for players in _PLAYER_COUNTS:
             await self._step(
-                f"full games: {players} players", partial(self._play_full_games, players)
+                f"full games: {players} players",
+                partial(self._play_full_games, players),
+                on_left_out=partial(self._assume_tables, players),
             )
         await self._concurrency_step("one large message", ConcurrencySteps.check_batch)
         await self._concurrency_step("games at once", ConcurrencySteps.check_interleaved)
@@ -135,14 +189,27 @@ class _Check:
         await self._step("CPU and memory", self._report_usage)
         await self._game_step("strength", self._report_strength)
 
-    async def _step(self, name: str, work: Work, *, vital: bool = False) -> None:
-        """Run one step and record it. If a `vital` step fails, all later steps are skipped."""
+    async def _step(
+        self,
+        name: str,
+        work: Work,
+        *,
+        vital: bool = False,
+        on_left_out: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Run one step and record it. If a `vital` step fails, all later steps are skipped.
+
+        If the step is not chosen, it is skipped, and `on_left_out` is called.
+        """
         number = len(self._steps) + 1
         self._on_begin(number, name)
         began_s = time.monotonic()
         try:
             if self._failed_vital_step is not None:
                 finding = _skip_after(self._failed_vital_step)
+            elif name not in self._chosen:
+                finding = skip_because(LEFT_OUT)
+                on_left_out()
             elif self._until_s and began_s > self._until_s:
                 raise _time_is_over()
             else:
@@ -193,14 +260,27 @@ class _Check:
         self._passed_rulesets.append(ruleset)
         return finding
 
-    async def _play_full_games(self, players: int) -> Finding:
-        """Play one game of each ruleset in `_passed_rulesets`, and of its variants, that allows `players` players."""
-        tables = [
+    def _assume_ruleset(self, ruleset: Ruleset) -> None:
+        """Take a ruleset of the bot for passed, because its step was left out."""
+        if ruleset.name in self._start_up.spec.rulesets:
+            self._passed_rulesets.append(ruleset)
+
+    def _assume_tables(self, players: int) -> None:
+        """Take the table sizes for `players` players for playable, because their step was left out."""
+        self._tables += self._list_tables(players)
+
+    def _list_tables(self, players: int) -> list[TableSize]:
+        """Return the rulesets in `_passed_rulesets`, and their variants, that allow `players` players."""
+        return [
             TableSize(variant, players)
             for ruleset in self._passed_rulesets
             for variant in list_variants(ruleset)
             if ruleset.min_players <= players <= ruleset.max_players
         ]
+
+    async def _play_full_games(self, players: int) -> Finding:
+        """Play one game at each table of `_list_tables`."""
+        tables = self._list_tables(players)
         if not tables:
             some_failed = len(self._passed_rulesets) < len(self._start_up.spec.rulesets)
             qualifier = "whose decisions were right " if some_failed else ""

@@ -139,7 +139,8 @@ def _merge(replies: _Replies) -> StepFailure:
         + (f" ({len(of_kind)} of {requested[kind]} such decisions)" if len(of_kind) > 1 else "")
         for kind, of_kind in failures.items()
     )
-    return StepFailure(expected, came)
+    symptom = ", ".join(of_kind[0].symptom for of_kind in failures.values())
+    return StepFailure(expected, came, symptom=symptom)
 
 
 def decision_kinds(ruleset: Ruleset) -> tuple[DecisionKind, ...]:

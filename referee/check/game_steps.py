@@ -116,6 +116,7 @@ class ConcurrencySteps:
             raise StepFailure(
                 first.expected,
                 f"{first.came}\n{len(failures)} of {count} requests in one message went wrong",
+                symptom=first.symptom,
             )
         raise_first(replies)
         wall_us = max(reply.wall_us for reply in replies if isinstance(reply, Reply))

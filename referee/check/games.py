@@ -23,7 +23,7 @@ from referee.check import (
     legal_actions_text,
 )
 from referee.check.bot_under_test import BotUnderTest
-from referee.errors import BotFault, Cause, Evidence, Forfeit
+from referee.errors import PROCESS_CAUSES, BotFault, Cause, Evidence, Forfeit
 from referee.match.play import GameSetup
 from referee.match.play import play_game as play_match_game
 from referee.protocol import messages
@@ -137,22 +137,28 @@ class BotSeat:
                     "; but replies came that match no request: their game_id and decision_id are"
                     " not those of a pending request"
                 )
-            self.failure = self._failure(request, _expected(request, fault), came)
+            self.failure = self._failure(request, _expected(request, fault), came, fault.cause)
             raise
         if reply.action not in request.decision.legal:
             came = action_text(reply.action)
-            self.failure = self._failure(request, legal_actions_text(request.decision), came)
+            self.failure = self._failure(
+                request, legal_actions_text(request.decision), came, Cause.ILLEGAL
+            )
             raise Forfeit(Cause.ILLEGAL, Evidence(detail=came, elapsed_us=reply.elapsed_us))
         self.decisions.append(BotDecision(request.decision.kind, reply.action, reply.elapsed_us))
         return reply
 
-    def _failure(self, request: Request, expected: str, came: str) -> StepFailure:
+    def _failure(self, request: Request, expected: str, came: str, cause: Cause) -> StepFailure:
         kind = f"{kind_name(request.decision.kind)} ({enum_name(request.decision.kind)})"
         position = (
             f"{self._game_description}, seat {request.decision.seat}, turn {request.view.turn}"
         )
         return StepFailure(
-            f"{kind}: {expected}", f"{came}\n{position}, decision_id {request.number}"
+            f"{kind}: {expected}",
+            f"{came}\n{position}, decision_id {request.number}",
+            symptom=cause.value
+            if cause in PROCESS_CAUSES
+            else f"{kind_name(request.decision.kind)}: {cause.value}",
         )
 
 
@@ -214,6 +220,7 @@ async def start_game(
         raise StepFailure(
             f"a ready for the game start within {limit_us / 1e6:g} s",
             f"{fault_text(fault)}\n{previous_event or 'at the start of a game'} {game.description}",
+            symptom=f"game start: {fault.cause.value}",
         ) from None
 
 
@@ -299,6 +306,7 @@ async def play_concurrently(
         raise StepFailure(
             first.expected,
             f"{first.came}\n{len(failures)} of {count_text(len(games), 'game')} at once went wrong",
+            symptom=first.symptom,
         )
     raise_first(results)
     return [result for result in results if isinstance(result, CheckedGame)]

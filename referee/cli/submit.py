@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import getpass
 import shlex
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 import uvloop
+from rich.console import RenderableType
 
 from referee import toml_file
 from referee.bots.logs import LogSettings
 from referee.bots.manifest import load_manifest
 from referee.check import Report, Step
-from referee.check.conformance import check_bot
+from referee.check.conformance import QUICK_STEPS, STEPS, check_bot, choose_steps
 from referee.cli.isolation import (
     IsolationOption,
     RequireOption,
@@ -39,7 +41,7 @@ from referee.cli.options import (
 )
 from referee.cli.run import league_options
 from referee.errors import UserError
-from referee.reports.checks import check_data, check_summary, step_view
+from referee.reports.checks import CheckView, check_data, check_summary
 from referee.reports.formats import json_text
 from referee.roster import roster
 from referee.roster.roster import Roster
@@ -122,6 +124,20 @@ def submit(
 @app.command()
 def check(
     path: Annotated[Path, typer.Argument(help="The folder of the bot.", metavar="PATH")],
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick", help="Run only the steps up to the decisions of each ruleset, and goodbye."
+        ),
+    ] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only",
+            metavar="STEP",
+            help='Run only the steps whose names begin so, such as "decisions: duel", and those that they need. Can be repeated.',
+        ),
+    ] = None,
     as_json: JsonOption = False,
     isolation: IsolationOption = None,
     require: RequireOption = None,
@@ -134,6 +150,7 @@ def check(
 
     Example: referee bots check my_bot
     """
+    chosen = _choose_steps(only or (), quick=quick)
     if not toml_file.is_folder(path):
         raise UserError(f"{path}: no such folder")
     under = select_isolation_for(parse_rung("--isolation", isolation), require, lambda: [path])
@@ -141,19 +158,34 @@ def check(
     log_settings = choose_logs(logs, messages=messages)
     with run_folder() as folder:
         workshop = Workshop(folder, make_launcher(under), on_build=lambda _: None)
-        report = run_check(path, workshop, as_json=as_json, logs=log_settings)
+        report = run_check(path, workshop, as_json=as_json, logs=log_settings, chosen=chosen)
     if not report.ok:
         raise typer.Exit(UNSOUND)
 
 
+def _choose_steps(only: Sequence[str], *, quick: bool) -> Collection[str]:
+    """Return the names of the steps that the options choose."""
+    if only and quick:
+        raise UserError("--quick, --only: choose one of them")
+    try:
+        return QUICK_STEPS if quick else choose_steps(only) if only else STEPS
+    except UserError as error:
+        raise UserError(f"--only: {error}") from error
+
+
 def run_check(
-    path: Path, workshop: Workshop, *, as_json: bool, logs: LogSettings | None = None
+    path: Path,
+    workshop: Workshop,
+    *,
+    as_json: bool,
+    logs: LogSettings | None = None,
+    chosen: Collection[str] = STEPS,
 ) -> Report:
-    """Check the bot in the folder `path`. Print and return the report.
+    """Check the bot in the folder `path`. Print and return the report. For `logs` and `chosen` see `check_bot`.
 
     As text, each step is printed when it is done. As JSON, the report is printed after the last step.
     """
-    report = uvloop.run(_check(path, workshop, logs, quiet=as_json))
+    report = uvloop.run(_check(path, workshop, logs, chosen, quiet=as_json))
     if as_json:
         write(json_text(check_data(report)))
     else:
@@ -162,8 +194,14 @@ def run_check(
 
 
 async def _check(
-    path: Path, workshop: Workshop, logs: LogSettings | None, *, quiet: bool
+    path: Path,
+    workshop: Workshop,
+    logs: LogSettings | None,
+    chosen: Collection[str],
+    *,
+    quiet: bool,
 ) -> Report:
+    view = CheckView()
     with (notes if quiet else console).status("") as status:
 
         def begin(number: int, name: str) -> None:
@@ -171,6 +209,14 @@ async def _check(
 
         def done(step: Step) -> None:
             if not quiet:
-                console.print(step_view(step))
+                show(view.add(step))
 
-        return await check_bot(path, workshop, on_begin=begin, on_step=done, logs=logs)
+        def show(lines: Iterable[RenderableType]) -> None:
+            for line in lines:
+                console.print(line)
+
+        report = await check_bot(
+            path, workshop, on_begin=begin, on_step=done, logs=logs, chosen=chosen
+        )
+        show(view.finish())
+        return report

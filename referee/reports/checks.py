@@ -5,15 +5,15 @@ The check is shown to people step by step, and to programs as one JSON value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from referee.check import Report, Step, StepVerdict
+from referee.check import LEFT_OUT, Report, Step, StepVerdict
 from referee.reports.formats import Column, visible
 from referee.sandbox import Isolation
 
@@ -36,14 +36,7 @@ def step_view(step: Step) -> Group:
     """
     finding = step.finding
     failed = finding.verdict is StepVerdict.FAIL
-    verdict = finding.verdict.value
-    head = _grid(
-        Text(f"{step.number:2}"),
-        Text(verdict.upper() if failed else verdict, style=_STYLES[finding.verdict]),
-        Text(step.name, style="bold" if failed else ""),
-        Text("" if failed else visible(finding.came, lines=True)),
-        widths=(2, 4, _NAME_WIDTH),
-    )
+    head = _line(step, "" if failed else finding.came)
     if not failed:
         return Group(head)
     parts = [("expected", finding.expected), ("happened", finding.came)]
@@ -56,10 +49,65 @@ def step_view(step: Step) -> Group:
     return Group(head, *body)
 
 
+class CheckView:
+    """Shows the steps of a running check. Steps that say the same are shown in one line.
+
+    Steps that follow each other and are skipped for the same reason have one line together. If a step has failed as an
+    earlier one, its line names the earlier step. The JSON value of the check has all steps in full.
+    """
+
+    def __init__(self) -> None:
+        self._skipped: list[Step] = []
+        """Skipped steps that are not shown yet; all have the same reason."""
+        self._failed: dict[tuple[str, str], int] = {}
+        """The number of the first step with each symptom and end of the output."""
+
+    def add(self, step: Step) -> Iterator[RenderableType]:
+        """Yield what can be shown after the next step."""
+        finding = step.finding
+        is_skipped = finding.verdict is StepVerdict.SKIP
+        if self._skipped and (not is_skipped or finding.came != self._skipped[0].finding.came):
+            yield from self.finish()
+        if is_skipped:
+            self._skipped.append(step)
+            return
+        if finding.symptom:
+            key = finding.symptom, _end_of(finding.output)
+            first = self._failed.setdefault(key, step.number)
+            if first != step.number:
+                yield _line(step, f"as in step {first}: {finding.came.partition(chr(10))[0]}")
+                return
+        yield step_view(step)
+
+    def finish(self) -> Iterator[RenderableType]:
+        """Yield the line of the skipped steps, if there are any. Call this after the last step too."""
+        steps, self._skipped = self._skipped, []
+        if len(steps) == 1:
+            yield step_view(steps[0])
+        elif steps:
+            first, last = steps[0], steps[-1]
+            yield _grid(
+                Text(f"{first.number:2}"),
+                Text("skip", style=_STYLES[StepVerdict.SKIP]),
+                Text(f"{len(steps)} steps"),
+                Text(visible(f"{first.name} to {last.name}: {first.finding.came}", lines=True)),
+                widths=(2, 4, _NAME_WIDTH),
+            )
+
+
+def _end_of(output: str) -> str:
+    """Return the line of an output that says most about the end of a program: the last place in a Python traceback, or the last line."""
+    lines = output.rstrip().split("\n")
+    places = [line for line in lines if line.startswith('  File "')]
+    return (places or lines)[-1]
+
+
 def check_summary(report: Report) -> Text:
     """Return the last line: whether the check passed, or which steps failed."""
     if report.ok:
-        return Text(visible(f"{report.bot}: the check has passed."), style="bold green")
+        is_whole = all(step.finding.came != LEFT_OUT for step in report.steps)
+        what = "the check has passed" if is_whole else "the chosen steps have passed"
+        return Text(visible(f"{report.bot}: {what}."), style="bold green")
     numbers = ", ".join(str(step.number) for step in report.failed)
     steps = "step" if len(report.failed) == 1 else "steps"
     return Text(visible(f"{report.bot or 'This bot'}: {steps} {numbers} failed."), style="bold red")
@@ -107,6 +155,19 @@ def check_data(report: Report) -> dict[str, object]:
             "strength": None if report.strength is None else asdict(report.strength),
         },
     }
+
+
+def _line(step: Step, text: str) -> Table:
+    """Return the line of a step: number, verdict, name, and a text."""
+    verdict = step.finding.verdict
+    failed = verdict is StepVerdict.FAIL
+    return _grid(
+        Text(f"{step.number:2}"),
+        Text(verdict.value.upper() if failed else verdict.value, style=_STYLES[verdict]),
+        Text(step.name, style="bold" if failed else ""),
+        Text(visible(text, lines=True)),
+        widths=(2, 4, _NAME_WIDTH),
+    )
 
 
 def _grid(*cells: Text, widths: tuple[int, ...]) -> Table:

@@ -334,6 +334,21 @@ async def test_bot_that_does_not_start_skips_all_later_steps(tmp_path, manifest,
     assert {each.finding.came for each in after} == {f"not tried: step {number} ({step}) failed"}
 
 
+def test_steps_can_be_chosen_by_their_names():
+    assert list(conformance.STEPS) == STEPS
+
+
+@MORE
+@pytest.mark.usefixtures("short_check")
+async def test_only_chosen_steps_are_run_and_the_others_are_taken_for_passed():
+    chosen = conformance.choose_steps(["deterministic", "goodbye"])
+    report = await check_and_assert_clean(SAMPLE_BOTS / "greedy", chosen=chosen)
+    assert report.ok
+    for step in report.steps:
+        is_left_out = step.finding.verdict is StepVerdict.SKIP
+        assert is_left_out == (step.name not in chosen), step
+
+
 async def test_link_out_of_the_folder_fails_the_build(tmp_path):
     folder = bot_folder(tmp_path / "bot", "plain")
     (folder / "passwords").symlink_to("/etc/passwd")

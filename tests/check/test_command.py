@@ -8,11 +8,12 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
-from referee.check import Finding, Report, Step, StepVerdict
+from referee.check import LEFT_OUT, Finding, Report, Step, StepVerdict, skip_because
+from referee.check.conformance import QUICK_STEPS, STEPS, choose_steps
 from referee.cli import submit as command
 from referee.errors import UserError
 from referee.records import BotId
-from referee.reports.checks import check_data, check_summary, step_view
+from referee.reports.checks import CheckView, check_data, check_summary, step_view
 
 GOOD = Finding(verdict=StepVerdict.PASS, came="12 answers")
 BAD = Finding(
@@ -38,10 +39,15 @@ def rendered(renderable, width=80):
 
 @pytest.fixture
 def app(monkeypatch):
-    """Return a function that makes the command with a check that has the given findings."""
+    """Return a function that makes the command with a check that has the given findings.
+
+    The attribute `calls` has the logs and the chosen steps of each check.
+    """
+    calls = []
 
     def make(*findings):
-        async def check(_folder, _workshop, *, on_begin, on_step):
+        async def check(_folder, _workshop, *, on_begin, on_step, logs, chosen):
+            calls.append((logs, chosen))
             done = report(*findings)
             for step in done.steps:
                 on_begin(step.number, step.name)
@@ -53,6 +59,7 @@ def app(monkeypatch):
         made.command()(command.check)
         return made
 
+    make.calls = calls
     return make
 
 
@@ -80,6 +87,58 @@ def test_summary_names_the_failed_steps():
     assert check_summary(report(BAD, BAD)).plain == "mine@1: steps 1, 2 failed."
 
 
+def test_summary_of_chosen_steps_does_not_say_that_the_check_has_passed():
+    text = check_summary(report(GOOD, skip_because(LEFT_OUT))).plain
+    assert text == "mine@1: the chosen steps have passed."
+
+
+def crash(step, trace):
+    return Finding(
+        verdict=StepVerdict.FAIL,
+        expected=f"a reply {step}",
+        came=f"exited with 1 (crash)\nin step {step}",
+        output=f"start {step}\n{trace}",
+        symptom="crash",
+    )
+
+
+TRACE = 'Traceback\n  File "bot.py", line {}, in decide\n    x\nKeyError: {}\n'
+
+
+def shown(*findings):
+    view = CheckView()
+    steps = report(*findings).steps
+    lines = [line for step in steps for line in view.add(step)]
+    return [
+        text.rstrip() for line in (*lines, *view.finish()) for text in rendered(line).splitlines()
+    ]
+
+
+def test_same_fault_in_several_steps_is_told_once():
+    lines = shown(
+        crash(1, TRACE.format(7, "a")),
+        crash(2, TRACE.format(7, "b")),
+        crash(3, TRACE.format(9, "a")),
+    )
+    assert sum("expected" in line for line in lines) == 2
+    (again,) = (line for line in lines if "as in step" in line)
+    assert " ".join(again.split()) == "2 FAIL step 2 as in step 1: exited with 1 (crash)"
+
+
+def test_failures_without_a_symptom_are_all_told():
+    assert sum("expected" in line for line in shown(BAD, BAD)) == 2
+
+
+def test_steps_that_are_skipped_for_one_reason_are_one_line():
+    one, other = skip_because("one game"), skip_because("no game")
+    lines = [line.split(maxsplit=2) for line in shown(GOOD, one, one, one, other, GOOD, one, one)]
+    assert [line[:2] for line in lines] == [
+        ["1", "pass"], ["2", "skip"], ["5", "skip"], ["6", "pass"], ["7", "skip"],
+    ]  # fmt: skip
+    assert lines[1][2].split(maxsplit=2) == ["3", "steps", "step 2 to step 4: one game"]
+    assert lines[2][2].split(maxsplit=2) == ["step", "5", "no game"]
+
+
 def test_json_of_a_check_has_all_fields():
     first, second = check_data(report(GOOD, BAD))["steps"]
     assert first["verdict"] == "pass"
@@ -103,6 +162,44 @@ def test_exit_code_is_1_if_a_step_failed(app, tmp_path, findings, code):
     done = CliRunner().invoke(app(*findings), [*words, "--json"])
     assert done.exit_code == code
     assert json.loads(done.stdout)["ok"] == (code == 0)
+
+
+def test_options_choose_the_steps(app, tmp_path):
+    words = [str(tmp_path), "--isolation", "none"]
+    CliRunner().invoke(app(GOOD), words)
+    CliRunner().invoke(app(GOOD), [*words, "--quick", "--logs", str(tmp_path / "logs")])
+    CliRunner().invoke(app(GOOD), [*words, "--only", "goodbye", "--only", "games at"])
+    (no_logs, everything), (logs, quick), (_, some) = app.calls
+    assert (no_logs, everything) == (None, STEPS)
+    assert logs.folder == tmp_path / "logs"
+    assert quick == QUICK_STEPS
+    assert some == {*STEPS[:4], "goodbye", "games at once"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--quick", "--only", "hello"], "--quick, --only: choose one of them"),
+        (["--only", "x"], "--only: no step begins with 'x'; choose one of manifest, build, "),
+    ],
+)
+def test_wrong_choice_of_steps_is_bad_input(app, tmp_path, options, message):
+    done = CliRunner().invoke(app(GOOD), [str(tmp_path), *options])
+    assert isinstance(done.exception, UserError)
+    assert str(done.exception).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen"),
+    [
+        ("Decisions: d", {"decisions: duel"}),
+        ("nothing", {"goodbye", "SIGTERM", "nothing left running"}),
+        ("games kept", {"games at once", "games kept apart"}),
+        ("latency", {"latency", *STEPS[10:14]}),
+    ],
+)
+def test_chosen_steps_come_with_those_that_they_need(text, chosen):
+    assert choose_steps([text]) == {*STEPS[:4], *chosen}
 
 
 def test_missing_folder_is_bad_input(app, tmp_path):
