@@ -1,7 +1,7 @@
 """Let a person start a bot, by hand or in a debugger: the referee starts nothing, and waits until the bot connects.
 
-`AttachLauncher` takes the place of a launcher of the sandbox. It has no process, so it measures and limits nothing, and the
-bot always has a core. Any program that knows the token can be the bot.
+`AttachLauncher` takes the place of a launcher of the sandbox. It has no process, so the referee has no process to
+measure, limit or pause. Any program that knows the token can be the bot.
 """
 
 from __future__ import annotations

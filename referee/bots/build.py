@@ -259,7 +259,9 @@ class _Run:
             if gateway.unreachable:
                 reason += f"; cannot be reached: {', '.join(sorted(gateway.unreachable))}"
             if gateway.refused:
-                reason += f"; no registry of this machine: {', '.join(sorted(gateway.refused))}"
+                reason += (
+                    f"; not a registry that this machine uses: {', '.join(sorted(gateway.refused))}"
+                )
         if fetch.manager is not None and fetch.manager.rule and not lacks_network:
             reason += f"; {fetch.manager.rule}"
         is_decisive = fetch.manager is None or fetch.manager.is_decisive
@@ -359,7 +361,7 @@ async def _wait(launched: RunningProgram, output: Output, limit_s: float) -> str
         if code > 0:
             return f"exited with {code}"
         if left := await list_left_running(launched):
-            return f"has left {', '.join(left)} running: a build must end all that it starts"
+            return f"has left {', '.join(left)} running: it must end every process that it starts"
         return None
     finally:
         await launched.kill()

@@ -21,7 +21,7 @@ from referee.errors import UserError
 
 _ONLY_REGISTRIES = (
     "only packages of a registry are fetched;"
-    " for another source set build.fetch in bot.toml (the guide, section 3)"
+    " copy other sources into the bot's folder (proto/README.md, section 3)"
 )
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _REQUIREMENT = re.compile(

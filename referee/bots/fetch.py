@@ -158,14 +158,14 @@ def copy_files(
     if manager is MANAGERS["mvn"] and os.path.lexists(folder / _MAVEN_EXTENSIONS):
         raise UserError(
             f"{_MAVEN_EXTENSIONS}: extensions are code that runs inside Maven; remove the file,"
-            " or set build.fetch in bot.toml (the guide, section 3)"
+            " or set build.fetch in bot.toml (proto/README.md, section 3)"
         )
     for name in manager.files:
         if os.path.lexists(folder / name):
             try:
                 content = CHECKS[name](name, _read(folder, name), hosts)
             except RecursionError:
-                raise UserError(f"{name}: nested too deep") from None
+                raise UserError(f"{name}: nested too deeply") from None
             (target / name).write_bytes(content)
     for path in _list_files(folder, manager.sources):
         (target / path).parent.mkdir(parents=True, exist_ok=True)
@@ -190,7 +190,7 @@ def _read(folder: Path, name: str) -> bytes:
     """Return the content of a file. Raises `UserError` if it is a link or no file, or too large."""
     status = (folder / name).lstat()
     if not stat.S_ISREG(status.st_mode):
-        raise UserError(f"{name}: not a plain file; a fetch follows no links")
+        raise UserError(f"{name}: must be a regular file, not a link")
     if status.st_size > _MAX_BYTES:
         raise UserError(f"{name}: larger than {_MAX_BYTES >> 20} MiB")
     return (folder / name).read_bytes()

@@ -5,9 +5,9 @@ The folder that the user names gets a folder for each game, and in it two files 
     BOT.log      standard output and standard error, as they came; missing if the bot has printed nothing
     BOT.jsonl    the messages, one JSON value in each line
 
-The log of a process begins before its first game and ends after its last one. So the file of a game also has what the
-process has printed since the start of the process, if it is its first game, and after the end of the game, until the
-next one begins. If a process plays several games at once, what it prints is in the files of all of them. What a
+The log of a process begins before its first game and ends after its last one. The file of the first game also
+contains the output since the process started. The file of each game also contains the output until the next game
+begins. If a process plays several games at once, what it prints is in the files of all of them. What a
 process without any game has printed is in the folder `start-up`.
 """
 

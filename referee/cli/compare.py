@@ -167,7 +167,7 @@ def challenge(
     ] = "basic",
     seats: Annotated[int, typer.Option("--seats", help="The number of bots at a table.")] = 2,
     budget: Annotated[
-        int, typer.Option("--budget", metavar="GAMES", help="The number of games.")
+        int, typer.Option("--budget", metavar="GAMES", help="The maximum number of games.")
     ] = CHALLENGE_GAMES,
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
@@ -180,7 +180,8 @@ def challenge(
 ) -> None:
     """Rate a bot: play a gauntlet of it against the other current bots of the league.
 
-    The field is the newest version of each other bot that plays the ruleset and is not retired. The gauntlet is a tournament,
+    The field is, for each other bot, its newest version that is not retired. A bot is left out, with a message, if
+    this version does not play the ruleset or asks for more than the default limits. The gauntlet is a tournament,
     stored in the league under a name such as `my_bot-challenge`. After Ctrl-C, `referee tournament resume` continues it.
 
     Example: referee bots challenge my_bot --ruleset duel

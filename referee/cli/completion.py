@@ -30,6 +30,7 @@ _ARGUMENTS = {
     "tournament standings": "tournaments",
     "tournament export": "tournaments",
     "bots challenge": "bots",
+    "bots debug": "bots",
     "bots show": "bots",
     "bots log": "bots",
     "bots retire": "bots",
@@ -41,6 +42,8 @@ _ARGUMENTS = {
     "verify": "tournaments",
 }
 """What completes the arguments of a command: the name of a list in `_list_words`, or a word."""
+_SECOND_ARGUMENTS = {"bots debug": "games"}
+"""The same for commands whose second argument is of another kind than the first."""
 _OPTIONS = {
     "--bot": "bots",
     "--from": "games",
@@ -92,6 +95,8 @@ class CompletedCommand(TyperCommand):
         last = typed[-1] if typed else ""
         if last.startswith("-"):
             kind = _OPTIONS.get(last)
+        elif typed and self._words in _SECOND_ARGUMENTS:
+            kind = _SECOND_ARGUMENTS[self._words]
         else:
             kind = _ARGUMENTS.get(
                 f"{self._words} {typed[0] if typed else ''}", _ARGUMENTS.get(self._words)
@@ -100,7 +105,7 @@ class CompletedCommand(TyperCommand):
 
 
 def _list_words(kind: str, typed: Sequence[str]) -> Iterable[str]:
-    """Return the words of a list in alphabetical order; the newest games first. Without a league there are none."""
+    """Return the words of a list. Bots and tournaments are sorted by name, games from newest to oldest. Without a league there are none."""
     if kind == "rulesets":
         return RULESETS
     if kind not in {"bots", "tournaments", "games"}:

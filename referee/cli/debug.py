@@ -70,7 +70,7 @@ def debug(
         str,
         typer.Argument(
             metavar="GAME[:MOVE]",
-            help="The id of a stored game, such as demo-17. With demo-17:42 the last request is that after move 42, or the one before.",
+            help="The id of a stored game, such as demo-17. With demo-17:42, the last request sent is the one after move 42, or the bot's last request before that.",
         ),
     ],
     seat: Annotated[
@@ -141,8 +141,8 @@ def _choose_seat(record: GameRecord, name: str, seat: int | None) -> int:
     seats = [number for number, each in enumerate(record.seating) if each.name == name]
     if len(seats) != 1:
         bots = ", ".join(f"{number} {each}" for number, each in enumerate(record.seating))
-        how_often = "several seats" if seats else "no seat"
-        raise UserError(f"{record.game_id}: {name} has {how_often}; choose one with --seat: {bots}")
+        found = f"{name} has several seats" if seats else f"no bot is called {name}"
+        raise UserError(f"{record.game_id}: {found}; choose a seat with --seat: {bots}")
     return seats[0]
 
 

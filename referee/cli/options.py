@@ -79,7 +79,7 @@ notes = Console(stderr=True, highlight=False)
 
 
 def prepare_output() -> None:
-    """Adapt standard output and standard error to what they are.
+    """Set the width and the encoding errors of standard output and standard error.
 
     A file or a pipe has no width, unless the environment variable COLUMNS gives one. A stream of another encoding than
     UTF-8 gets similar ASCII characters instead of those that it cannot write.

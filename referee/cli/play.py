@@ -93,7 +93,7 @@ BankOption = Annotated[
     typer.Option(
         "--bank",
         metavar="SECONDS[+INCREMENT]",
-        help="The time for all decisions of a bot, such as 30+0.1. By default there is no bank.",
+        help="Seconds for all decisions of a bot in the game, and seconds added after each decision, such as 30+0.1. By default there is no bank.",
     ),
 ]
 NoClocksOption = Annotated[
@@ -143,7 +143,7 @@ def play(
         typer.Option(
             "--from",
             metavar="GAME:MOVE",
-            help="Play on from a stored game of the league: from the position after this number of its moves.",
+            help="Continue a stored game of the league from the position after move MOVE.",
         ),
     ] = None,
     start_up: StartUpOption = None,

@@ -136,7 +136,7 @@ def run(
     config, content = read_words(words, keys, settings or (), LeaguePace(league, db))
     if save is not None:
         if content is None:
-            raise UserError("--save: only for bots without a file")
+            raise UserError("--save: not allowed with a tournament file")
         check_new(save)
     log_settings = _choose_logs(logs, messages=messages, place=place)
     with open_new_tournament(

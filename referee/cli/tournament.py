@@ -113,7 +113,7 @@ def plan(
 ) -> None:
     """Show the size of a tournament before it is played: games, meetings of bots, and expected time.
 
-    Nothing is played or stored. A file that `referee tournament run` refuses is refused here too. The expected time is computed from similar games of the league, if there are any.
+    Nothing is played or stored. The file and its bots are checked as by `referee tournament run`, but no bot is built. The expected time is computed from similar games of the league, if there are any.
 
     Example: referee tournament plan tournaments/demo.toml
     """

@@ -44,7 +44,7 @@ BudgetKeyOption = Annotated[
     typer.Option(
         "--budget",
         metavar="GAMES",
-        help="Without a file: the number of games of the tournament, instead of --matches.",
+        help="Without a file: the maximum number of games, instead of --matches.",
     ),
 ]
 NameKeyOption = Annotated[
@@ -92,7 +92,9 @@ def read_words(
     if len(words) == 1 and not toml_file.is_folder(Path(words[0])):
         if given or settings:
             option = f"--{next(iter(given), 'set')}"
-            raise UserError(f"{option}: only for bots without a file; change the file {words[0]}")
+            raise UserError(
+                f"{option}: not allowed with a tournament file; change the key in {words[0]}"
+            )
         return load_tournament(Path(words[0]), pace), None
     content = {"name": given.get("ruleset", _NAME), "bots": list(words), **given}
     for setting in settings:

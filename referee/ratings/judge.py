@@ -7,8 +7,8 @@ those that end a tournament early. So they have one meaning of `confidence` and 
 - If there are several looks, the share of a pair is divided among them by a boundary, see below. What is known about a pair at a
   look depends on the matches of its bots before it.
 - A verdict is final: once a look has found a bot ahead, or two bots equal, later looks do not test these two bots again.
-- A bot is also ahead if a chain of final verdicts says so: it is ahead of a bot that is ahead of the other one. Such a verdict
-  is wrong only if one of the others is.
+- A bot is also ahead if a chain of final verdicts says so: it is ahead of a bot that is ahead of the other one. Such
+  a verdict can be wrong only if a verdict of the chain is wrong.
 
 `tests/bench/bench_settled.py` measures how often the verdicts are wrong.
 
@@ -73,8 +73,8 @@ class PairVerdict:
     chance: float | None
     """Probability that `bot` is better than `below`; None if one of them has played fewer than two matches.
 
-    If the verdict is AHEAD, it is the probability at the look that gave the verdict. It can be low if the verdict follows
-    from a chain of verdicts, because it is then the probability by the games of this pair alone.
+    If the verdict is AHEAD, it is the probability at the look that gave the verdict. It can be low if the verdict
+    follows from a chain of verdicts.
     """
     verdict: Verdict
 

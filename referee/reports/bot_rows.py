@@ -231,7 +231,7 @@ class SeatResultRow:
     won: Annotated[float, Column("won", right=True, show=percent)]
     """Wins divided by games."""
     score: Annotated[float, Column("score", right=True, show=decimal(2))]
-    """Mean points of the bot in a game. A game that it forfeited counts the lowest points of the table."""
+    """Mean points of the bot in a game. A game that it forfeited counts with the lowest points of the table."""
     strikes: Annotated[int, Column("strikes", right=True)]
     forfeits: Annotated[int, Column("forfeits", right=True)]
 

@@ -52,11 +52,11 @@ class RatingRow:
     ]
     """Wins divided by games."""
     points: Annotated[int, Column("points", right=True, drop=1)]
-    """Sum of the points of the bot in all its games. A game that it forfeited counts the lowest points of the table."""
+    """Sum of the points of the bot in all its games. A game that it forfeited counts with the lowest points of the table."""
     score: Annotated[
         Estimate, Column("score [95 %]", right=True, show=estimate(1), drop=7, interval=True)
     ]
-    """Mean points of the bot in a game. A game that it forfeited counts the lowest points of the table."""
+    """Mean points of the bot in a game. A game that it forfeited counts with the lowest points of the table."""
     strikes: Annotated[int, Column("strikes", right=True, drop=1)]
     forfeits: Annotated[int, Column("forfeits", right=True, drop=8)]
 
@@ -157,7 +157,7 @@ class StandingRow:
     won: Annotated[float, Column("won", right=True, show=percent, drop=2)]
     """Wins divided by games."""
     score: Annotated[float, Column("score", right=True, show=decimal(2), drop=5)]
-    """Mean points of the bot in a game. A game that it forfeited counts the lowest points of the table."""
+    """Mean points of the bot in a game. A game that it forfeited counts with the lowest points of the table."""
     strikes: Annotated[int, Column("strikes", right=True, drop=3)]
     forfeits: Annotated[int, Column("forfeits", right=True, drop=4)]
 

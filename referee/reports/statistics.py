@@ -295,7 +295,7 @@ class PointsRow:
     """Rank by total points. Bots with equal points share a rank."""
     bot: Annotated[str, Column("bot", wrap=True)]
     points: Annotated[int, Column("points", right=True)]
-    """Sum of the points of the bot in all its games. A game that it forfeited counts the lowest points of the table."""
+    """Sum of the points of the bot in all its games. A game that it forfeited counts with the lowest points of the table."""
     score: Annotated[float, Column("score", right=True, show=decimal(2), drop=1)]
     """Mean points of the bot in a game."""
     games: Annotated[int, Column("games", right=True)]
@@ -373,7 +373,7 @@ def _name_winner(table: Sequence[PointsRow]) -> str:
     won = "wins" if len(winners) == 1 else "share the win"
     helped = [row for row in winners if row.forfeits]
     notes = "".join(
-        f" {visible(row.bot)} forfeited {row.forfeits} of its games; they count the lowest points of their tables."
+        f" {visible(row.bot)} forfeited {row.forfeits} of its games; each counts with the lowest points of its table."
         for row in helped
     )
     return f"{names} {won} with {winners[0].points} points.{notes}"

@@ -95,13 +95,13 @@ def find_stored_seat(league: League, record: GameRecord, seat: int) -> StoredSea
 
 
 class Exchange(NamedTuple):
-    """A request of a rerun, and what the bot has made of it."""
+    """A request of a rerun, and the bot's reply or fault."""
 
     request: Request
     stored: Move
     """The move that followed in the stored game."""
     stored_fault: Fault | None
-    """The fault that the stored move followed; None if the bot itself decided."""
+    """The fault that caused the stored move of the stand-in; None if the bot made the move."""
     outcome: Reply | BotFault
     """The reply, which may be illegal, or the fault."""
     printed: str

@@ -79,7 +79,7 @@ os.wait()
 async def test_build_that_leaves_a_daemon_fails_and_the_daemon_is_killed(tmp_path):
     result = await run_python_build(tmp_path, DAEMON)
     assert not result.ok
-    assert "running: a build must end all that it starts" in result.reason
+    assert "running: it must end every process that it starts" in result.reason
     assert running_descendants() == []
 
 

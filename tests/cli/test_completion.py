@@ -45,6 +45,8 @@ def test_names_of_the_league_are_completed(here):
     assert complete(here, "referee ratings --history ") == ["greedy"]
     assert complete(here, "referee ratings compare ") == ["greedy"]
     assert complete(here, "referee game replay play") == [here.game]
+    assert complete(here, "referee bots debug gr") == ["greedy"]
+    assert complete(here, "referee bots debug greedy play") == [here.game]
     assert complete(here, "referee tournament status ") == []
     assert complete(here, "referee bots show --league nowhere ") == []
 

@@ -90,7 +90,7 @@ def test_standings_by_points_add_up_all_games_and_name_the_winner(here):
     done = here.referee("tournament", "standings", "cup", "--by", "points", "--json")
     rows = json.loads(done.stdout)
     assert {row["bot"]: row["points"] for row in rows} == sums
-    assert {row["bot"]: row["starts"] for row in rows} == starts
+    assert {row["bot"]: row["started"] for row in rows} == starts
     assert {row["games"] for row in rows} == {GAMES}
     [(best, points), (_, less)] = sums.most_common(2)
     assert points > less, "choose another seed"

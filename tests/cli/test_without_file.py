@@ -70,7 +70,7 @@ def test_single_word_is_a_file_that_leaves_nothing_to_options(here):
     file.write_text('name="cup"\nbots=["./ann", "./bob"]\nruleset="duel"\nseats=2\nmatches=1\n')
     config, content = read_words((str(file),), {"seats": None}, (), PACE)
     assert (config, content) == (load_tournament(file), None)
-    reason = f"only for bots without a file; change the file {file}"
+    reason = f"not allowed with a tournament file; change the key in {file}"
     assert error_of(str(file)) == f"--ruleset: {reason}"
     assert error_of(str(file), keys={}, settings=("seats=2",)) == f"--set: {reason}"
     assert error_of("ann.toml", keys={}) == "ann.toml: no such file"
@@ -82,7 +82,7 @@ def test_single_word_is_a_file_that_leaves_nothing_to_options(here):
         ({}, (), "tournament run: ruleset: missing"),
         ({"matches": None}, (), "tournament run: matches: missing; give matches or a budget"),
         ({"seats": 3}, (), "tournament run: seats: duel has 2 players, not 3"),
-        (DUEL, ("mathes=2",), "tournament run: mathes: unknown key"),
+        (DUEL, ("mathes=2",), "tournament run: mathes: unknown key (did you mean 'matches'?)"),
         (DUEL, ("matches=2",), "--set: matches: given twice"),
         (DUEL, ("clocks.bank=1", "clocks={bank=2}"), "--set: clocks.bank: given twice"),
         (DUEL, ("clocks.bank=1", "clocks=2"), "--set: clocks: given twice"),

@@ -46,7 +46,7 @@ def simulated(matches=6, bots=5, spread=3.0, seed=1):
 def test_values_are_those_of_the_games():
     found = {each.bot: each for each in analysis(FIRST, FORFEITED, TIED).bots()}
     assert {bot: each.matches for bot, each in found.items()} == {"a": 2, "b": 2, "c": 2}
-    assert {bot: each.points for bot, each in found.items()} == {"a": 20, "b": 18, "c": 5}
+    assert {bot: each.points for bot, each in found.items()} == {"a": 20, "b": 11, "c": 5}
     assert found["a"].score.value == pytest.approx(20 / 3)
     assert found["a"].win_share.value == 1
     assert found["b"].win_share.value == pytest.approx(1 / 3)
@@ -66,7 +66,7 @@ def test_pairs_are_compared_in_both_directions():
     assert (one.wins, one.draws, one.losses) == (2, 1, 0)
     assert (other.wins, other.draws, other.losses) == (0, 1, 2)
     assert other.better == pytest.approx(1 - one.better)
-    assert one.lead.value == pytest.approx((5 - 3 + 0) / 3)
+    assert one.lead.value == pytest.approx((5 + (5 - 1) + 0) / 3)
     assert other.lead == one.lead.negate()
     assert one.rating_lead.value == pytest.approx(-other.rating_lead.value)
     assert one.chance + other.chance == pytest.approx(1)

@@ -92,7 +92,7 @@ def test_bots_that_started_unequally_often_have_no_winner():
 def test_winner_that_has_forfeited_is_named_with_its_forfeits():
     games = [MATCH[0], game_result(("b", "a"), (1, 2), (2, 3), match=0, forfeited=(1,))]
     assert sentences(games) == (
-        "basic: a wins with 12 points. a forfeited 1 of its games; they count the lowest points of their tables.",
+        "basic: a wins with 12 points. a forfeited 1 of its games; each counts with the lowest points of its table.",
     )
 
 
