@@ -203,7 +203,7 @@ def test_build_that_leaves_a_daemon_is_refused(here):
     bot = built_bot(here, "leaves", "sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & exit 0")
     done = here.referee("play", bot, GREEDY, "--ruleset", "duel", **STRONGEST)
     assert done.returncode == 2
-    assert "has left sleep running: a build must end all that it starts" in done.stderr
+    assert "has left sleep running: it must end every process that it starts" in done.stderr
 
 
 @pytest.mark.extended("plays more bots in the sandbox")
