@@ -13,12 +13,14 @@ process without any game has printed is in the folder `start-up`.
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import json
+import os
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +37,8 @@ from referee.sandbox.launcher import printable
 
 START_UP = "start-up"
 """The folder for the files of a process that has played no game."""
+_MESSAGES_KIB = 64 << 10
+"""The limit of a file with messages."""
 _UNSAFE = re.compile(r"[^\w.@+#-]+", re.ASCII)
 _TOKEN = "(left out)"  # noqa: S105 - stands for the token, with which another program could play
 Message = play_pb2.BotMessage | play_pb2.RefereeMessage
@@ -65,9 +69,9 @@ class BotLog:
     def __init__(self, settings: LogSettings, spec: BotSpec) -> None:
         self._settings = settings
         self._file = _UNSAFE.sub("_", str(spec.bot))
-        self._limit = spec.limits.output_kib << 10
+        self._limits = {".log": spec.limits.output_kib << 10, ".jsonl": _MESSAGES_KIB << 10}
         self._left: dict[Path, int] = {}
-        """How many characters each file with output may still get; below 0 if it ends with a note."""
+        """How many characters each file may still get; below 0 if it ends with a note."""
         self._early: list[tuple[str, str]] = []
         """The endings of files, and texts for them, from before the first game."""
         self._early_size = 0
@@ -88,9 +92,10 @@ class BotLog:
         """
         folder = _UNSAFE.sub("_", name)
         self._games[game_id] = self._playing[game_id] = folder
-        for ending in (".log", ".jsonl"):
+        for path in (self._path(folder, ending) for ending in self._limits):
+            self._left.pop(path, None)
             with suppress(OSError):
-                self._path(folder, ending).unlink(missing_ok=True)
+                path.unlink(missing_ok=True)
         self._write_early(folder)
 
     def end(self, game_id: str) -> None:
@@ -111,20 +116,33 @@ class BotLog:
         decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
 
         def write(chunk: bytes) -> None:
+            if self._is_full():
+                return  # a bot that prints without end must not cost the time of others
             text = printable(decoder.decode(chunk))
             if not self._games:
-                text = text[: self._limit - self._early_size]
+                text = text[: self._limits[".log"] - self._early_size]
                 self._early_size += len(text)
             self._add("", ".log", text)
 
         return write
+
+    def _is_full(self) -> bool:
+        """Return whether no file can get further output now."""
+        if not self._games:
+            return self._early_size >= self._limits[".log"]
+        paths = (self._path(folder, ".log") for folder in self._current_folders())
+        return self._is_broken or all(self._left.get(path, 0) < 0 for path in paths)
+
+    def _current_folders(self) -> Collection[str]:
+        """Return the folders of the games that are played now, or else that of the last game."""
+        return self._playing.values() or (self._last,)
 
     def wrap(self, stream: Stream) -> Stream:
         """Return the stream, but with its messages written to the files if the settings say so."""
         return cast("Stream", _LoggedStream(stream, self)) if self._settings.messages else stream
 
     def add_message(self, sender: str, message: Message | bytes) -> None:
-        """Write a message as one line for each game in it. The sender is `bot` or `referee`.
+        """Write a message as one line for each known game in it, and one for all else. The sender is `bot` or `referee`.
 
         Bytes that are no message are written as hexadecimal digits.
         """
@@ -134,7 +152,7 @@ class BotLog:
         else:
             parts = {
                 game_id: {"message": MessageToDict(part, preserving_proto_field_name=True)}
-                for game_id, part in _split(message)
+                for game_id, part in _split(message, self._games)
             }
         for game_id, content in parts.items():
             line = {"at_us": time.time_ns() // 1000, "from": sender, **content}
@@ -149,7 +167,7 @@ class BotLog:
         elif not self._games:
             self._early.append((ending, text))
         else:
-            for folder in self._playing.values() or (self._last,):
+            for folder in self._current_folders():
                 self._write(folder, ending, text)
 
     def _path(self, folder: str, ending: str) -> Path:
@@ -159,28 +177,43 @@ class BotLog:
         if self._is_broken:
             return
         path = self._path(folder, ending)
-        if ending == ".log":
-            text = self._cut(path, text)
+        text = self._cut(path, text)
+        if not text:
+            return
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with open(
+                path, "a", encoding="utf-8", errors="backslashreplace", opener=_open_privately
+            ) as file:
                 file.write(text)
         except OSError:
             self._is_broken = True
 
     def _cut(self, path: Path, text: str) -> str:
-        """Return the part of a text that a file with output may still get. The last part ends with a note."""
-        left = self._left.get(path, self._limit)
+        """Return the part of a text that a file may still get. The last part ends with a note."""
+        limit = self._limits[path.suffix]
+        left = self._left.get(path, limit)
         if left < 0:
             return ""
         self._left[path] = left - len(text)
         if len(text) <= left:
             return text
-        return f"{text[:left]}\n(more than {self._limit >> 10} KiB: the rest is left out)\n"
+        note = f"more than {limit >> 10} KiB: the rest is left out"
+        if path.suffix == ".jsonl":
+            return json.dumps({"note": note}) + "\n"  # every line stays JSON
+        return f"{text[:left]}\n({note})\n"
+
+
+def _open_privately(path: str, flags: int) -> int:
+    """Open a file that other users may not read: a bot with a user id of its own could see the cards of others."""
+    return os.open(path, flags, 0o600)
 
 
 class _LoggedStream:
-    """A stream whose messages are written to a log. For all else it is the stream itself."""
+    """A stream whose messages are written to a log. For all else it is the stream itself.
+
+    A log takes no time from a bot: a message of the bot is written after the session has noted its time.
+    """
 
     def __init__(self, stream: Stream, log: BotLog) -> None:
         self._stream = stream
@@ -190,13 +223,14 @@ class _LoggedStream:
         """Read a message of the bot."""
         data = await self._stream.read()
         if isinstance(data, bytes):
-            self._log.add_message("bot", _parse_bot_message(data))
+            message = _parse_bot_message(data)
+            asyncio.get_running_loop().call_soon(self._log.add_message, "bot", message)
         return data
 
     async def write(self, data: bytes) -> None:
         """Write a message to the bot."""
-        self._log.add_message("referee", play_pb2.RefereeMessage.FromString(data))
         await self._stream.write(data)
+        self._log.add_message("referee", play_pb2.RefereeMessage.FromString(data))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -214,8 +248,8 @@ def _parse_bot_message(data: bytes) -> play_pb2.BotMessage | bytes:
     return message
 
 
-def _split(message: Message) -> Iterator[tuple[str, Message]]:
-    """Yield the parts of a message: each game id with what belongs to the game, and an empty id with all else.
+def _split(message: Message, games: Container[str]) -> Iterator[tuple[str, Message]]:
+    """Yield the parts of a message: each id of `games` with what belongs to the game, and an empty id with all else.
 
     An empty message has one part without a game.
     """
@@ -225,5 +259,6 @@ def _split(message: Message) -> Iterator[tuple[str, Message]]:
             getattr(parts[""], field.name).CopyFrom(value)
             continue
         for item in value:
-            getattr(parts[item.game_id], field.name).append(item)
+            game_id = item.game_id if item.game_id in games else ""
+            getattr(parts[game_id], field.name).append(item)
     yield from parts.items() or [("", message)]

@@ -36,6 +36,7 @@ from referee.cli.options import (
     MessagesOption,
     choose_logs,
     console,
+    is_move_number,
 )
 from referee.errors import BotFault, Forfeit, RefereeError, UserError
 from referee.match.replay import Difference
@@ -101,7 +102,7 @@ def debug(
     Example: referee bots debug my_bot demo-17
     """
     game_id, colon, move = game.partition(":")
-    if colon and not move.isdecimal():
+    if colon and not is_move_number(move):
         raise UserError(f"{game}: {move!r} is not the number of a move")
     folder = Path(bot) if "/" in bot or toml_file.is_folder(Path(bot)) else None
     name = load_manifest(folder).name if folder else bot.partition("@")[0]

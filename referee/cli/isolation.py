@@ -23,7 +23,7 @@ from referee.bots.manifest import BotSpec, Manifest, Variant
 from referee.cli.options import JsonOption, console, notes, write
 from referee.errors import NotFoundError, UserError
 from referee.reports.checks import ProtectionRow, RefusalRow, protection_rows, refusal_rows
-from referee.reports.formats import json_text
+from referee.reports.formats import json_text, visible
 from referee.reports.terminal import RowsTable
 from referee.roster import find_bot
 from referee.roster.roster import Roster, check_unisolated
@@ -196,7 +196,7 @@ def attach_launcher(spec: BotSpec, seat: int) -> AttachLauncher:
         notes.print(
             Text(
                 f"Seat {seat} waits for {spec.bot}. Start it in {spec.folder}:\n"
-                f"{variables} {shlex.join(spec.command)}"
+                f"{variables} {visible(shlex.join(spec.command))}"
             ),
             soft_wrap=True,
         )
@@ -214,11 +214,15 @@ def _announce(manifest: Manifest) -> None:
     if build is None:
         notes.print(f"Fetching the packages of {name}", soft_wrap=True)
         return
-    if build.fetch:
-        # the author's own program reaches registries, so whoever submits the bot must see it
-        command = " ".join(build.fetch)
-        notes.print(f"Fetching the packages of {name}: {command}", soft_wrap=True)
-    notes.print(f"Building {name}: {' '.join(build.command)}", soft_wrap=True)
+    announce_fetch(manifest)
+    notes.print(Text(visible(f"Building {name}: {' '.join(build.command)}")), soft_wrap=True)
+
+
+def announce_fetch(manifest: Manifest) -> None:
+    """Print the `build.fetch` of a bot, if it has one: a program of its author that reaches registries."""
+    if manifest.build is not None and manifest.build.fetch:
+        line = f"Fetching the packages of {manifest.name}: {' '.join(manifest.build.fetch)}"
+        notes.print(Text(visible(line)), soft_wrap=True)
 
 
 @app.command()

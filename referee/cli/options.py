@@ -268,6 +268,11 @@ MessagesOption = Annotated[
 ]
 
 
+def is_move_number(text: str) -> bool:
+    """Return whether a text is a number of moves, as in `GAME:MOVE`."""
+    return text.isascii() and text.isdecimal() and len(text) < 10  # noqa: PLR2004 - far above the longest game
+
+
 def choose_logs(folder: Path | None, *, messages: bool) -> LogSettings | None:
     """Return the settings for the options `--logs` and `--messages`; None without logs. Create the folder.
 
@@ -280,7 +285,7 @@ def choose_logs(folder: Path | None, *, messages: bool) -> LogSettings | None:
             raise UserError("--messages: needs --logs DIR, the folder for the messages")
         return None
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"--logs: {folder}: {error.strerror}") from error
     return LogSettings(folder.resolve(), messages)

@@ -37,6 +37,7 @@ from referee.cli.options import (
     MessagesOption,
     choose_logs,
     console,
+    is_move_number,
     write,
 )
 from referee.clocks import Clocks
@@ -292,7 +293,7 @@ def _find_position(text: str, bots: int, league: Path, db: str | None) -> _Posit
     is not correct.
     """
     game_id, _, number = text.partition(":")
-    if not (number.isascii() and number.isdecimal()):
+    if not is_move_number(number):
         raise UserError(f"--from: {text!r}: write GAME:MOVE, such as demo-17:42")
     record = load_record(game_id, league, db)
     if len(record.seating) != bots:

@@ -20,6 +20,7 @@ from referee.check.conformance import QUICK_STEPS, STEPS, check_bot, choose_step
 from referee.cli.isolation import (
     IsolationOption,
     RequireOption,
+    announce_fetch,
     now_us,
     parse_rung,
     select_isolation_for,
@@ -157,7 +158,7 @@ def check(
     warn_if_not_full(under, isolation)
     log_settings = choose_logs(logs, messages=messages)
     with run_folder() as folder:
-        workshop = Workshop(folder, make_launcher(under), on_build=lambda _: None)
+        workshop = Workshop(folder, make_launcher(under), on_build=announce_fetch)
         report = run_check(path, workshop, as_json=as_json, logs=log_settings, chosen=chosen)
     if not report.ok:
         raise typer.Exit(UNSOUND)

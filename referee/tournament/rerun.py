@@ -80,7 +80,7 @@ def find_stored_seat(league: League, record: GameRecord, seat: int) -> StoredSea
     game_id = record.game_id
     name, _, number = game_id.rpartition("-")
     try:
-        state = find_state(league, name)
+        state = find_state(league, name if number.isdecimal() else "")
     except NotFoundError:  # a game outside of tournaments
         return StoredSeat(record=record, seat=seat, opaque_id=game_id, seed=None, names=())
     secret = find_part(state.parts, int(number) - 1).seed

@@ -1,9 +1,11 @@
 """What a bot prints, and the messages of its stream, are written to files of its games."""
 
+import asyncio
 import json
 
 import pytest
 
+from referee.bots import logs
 from referee.bots.logs import LogSettings
 from referee.bots.manifest import BotSpec
 from referee.pb import play_pb2, table_pb2
@@ -120,6 +122,53 @@ def test_endless_output_before_the_first_game_is_not_kept(open_log, files):
     assert text == "x" * 1024
 
 
+def test_second_attempt_by_the_same_process_has_the_whole_limit(open_log, files):
+    log = open_log(messages=False)
+    write = log.make_writer()
+    for chunk in (b"x" * 2000, b"second"):
+        log.begin("a", "cup-1")
+        write(chunk)
+        log.end("a")
+    assert list(files().values()) == ["second"]
+
+
+def test_output_above_the_limit_is_not_even_decoded(open_log, monkeypatch):
+    log = open_log(messages=False)
+    write = log.make_writer()
+    log.begin("a", "cup-1")
+    write(b"x" * 2000)
+    monkeypatch.setattr(logs, "printable", None)
+    write(b"x" * 2000)
+
+
+def test_other_users_cannot_read_the_files(open_log, tmp_path):
+    log = open_log()
+    log.begin("a", "cup-1")
+    log.make_writer()(b"x")
+    log.add_message("bot", replies("a"))
+    folder = tmp_path / "logs" / "cup-1"
+    assert {path.stat().st_mode & 0o077 for path in (folder, *folder.iterdir())} == {0}
+
+
+def test_games_that_nobody_plays_have_one_line_together(open_log, files):
+    log = open_log()
+    log.begin("a", "cup-1")
+    log.add_message("bot", replies("a", *map(str, range(1000))))
+    (file,) = files().values()
+    assert [len(message["replies"]) for _, message in sent(file)] == [1, 1000]
+
+
+def test_file_with_too_many_messages_ends_with_a_note(open_log, files, monkeypatch):
+    monkeypatch.setattr(logs, "_MESSAGES_KIB", 1)
+    log = open_log()
+    log.begin("a", "cup-1")
+    for _ in range(20):
+        log.add_message("bot", replies("a"))
+    lines = [json.loads(line) for line in files()["cup-1/mine@1.0+2.jsonl"].splitlines()]
+    assert lines[-1] == {"note": "more than 1 KiB: the rest is left out"}
+    assert 1 < len(lines) < 20
+
+
 def test_second_attempt_of_a_game_replaces_the_files_of_the_first(open_log, files):
     for text in (b"first", b"second"):
         log = open_log(messages=False)
@@ -189,6 +238,8 @@ async def test_stream_is_passed_on_unchanged_and_written_down(open_log, files):
     logged = log.wrap(stream)
     log.begin("a", "cup-1")
     assert [await logged.read() for _ in range(3)] == [HELLO.SerializeToString(), b"\x99", "EOF"]
+    assert not files(), "the session handles a message before the log does"
+    await asyncio.sleep(0)
     await logged.write(goodbye)
     assert stream.written == [goodbye]
     assert logged.peer() == "unix:"

@@ -88,7 +88,7 @@ def test_bot_that_is_started_by_hand_gets_the_requests(here):
         (("random", "cup-1", "--seat", "2"), "--seat: cup-1 has the seats 0 to 1"),
         (
             (str(SAMPLE_BOTS / "greedy"), "cup-1"),
-            "cup-1: greedy has no seat; choose one with --seat: 0 random@1.0, 1 fails@1",
+            "cup-1: no bot is called greedy; choose a seat with --seat: 0 random@1.0, 1 fails@1",
         ),
         (("random@9", "cup-1"), "there is no version '9' of 'random'"),
     ],
