@@ -164,8 +164,7 @@ def read(path: Path) -> dict[str, Any]:
 
 def parse(path: Path, text: str) -> dict[str, Any]:
     """Return the content of the file `path`, whose text is `text`. Raises `UserError` as `read` does."""
-    if (key := _LONG_KEY.search(text)) is not None:
-        raise UserError(f"{path}: {_place(key)}: a key has at most {MAX_KEY_PARTS} parts")
+    refuse_long_keys(path, text)
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -180,6 +179,12 @@ def parse(path: Path, text: str) -> dict[str, Any]:
         if isinstance(value, int) and value.bit_length() > _MAX_BITS:
             raise UserError(f"{path}: {_dotted(location)}: the number is too large")
     return content
+
+
+def refuse_long_keys(path: Path, text: str) -> None:
+    """Raise `UserError` if a dotted key of a TOML file has more than `MAX_KEY_PARTS` parts."""
+    if (key := _LONG_KEY.search(text)) is not None:
+        raise UserError(f"{path}: {_place(key)}: a key has at most {MAX_KEY_PARTS} parts")
 
 
 def write(content: Mapping[str, Any]) -> str:

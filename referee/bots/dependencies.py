@@ -13,21 +13,29 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from xml.parsers import expat
 
+from referee import toml_file
 from referee.errors import UserError
 
 _ONLY_REGISTRIES = (
     "only packages of a registry are fetched;"
     " copy other sources into the bot's folder (proto/README.md, section 3)"
 )
+_MAX_SHOWN = 200
+"""An entry that is longer than this many characters is cut in messages, because it may repeat the file."""
+_MAX_REQUIREMENT = 1000
+"""The most characters of a requirement, and of each of its options. A requirement may have many options."""
+_MAX_DEPTH = 100
+"""How deep the elements of a `pom.xml` may be nested."""
+_MAX_ELEMENTS = 100_000
+"""The most elements of a `pom.xml`."""
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
-_REQUIREMENT = re.compile(
-    rf"{_NAME}\s*(?:\[[\w\s,.-]*\])?\s*(?:\(?[<>=!~][^@;/\\]*)?(?:;[^@/\\]*)?"
-)
-"""Matches a requirement with a name, and perhaps extras, versions and a marker."""
+_REQUIREMENT = re.compile(rf"{_NAME} ?(?:\[[\w ,.-]*\])? ?(?:\(?[<>=!~][^@;/\\]*)?(?:;[^@/\\]*)?")
+"""Matches a requirement with a name, and perhaps extras, versions and a marker, without two spaces in a row."""
 _HASH = re.compile(r"hash=\w+:\w+")
 _REQUIREMENT_OPTIONS = {"--pre", "--prefer-binary", "--require-hashes"}
 _NPM_SECTIONS = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
@@ -35,7 +43,7 @@ _NPM_REGISTRY = "registry.npmjs.org"
 """npm reads this host in a lock file as the registry of its settings, whichever that is."""
 _CARGO_SECTIONS = ("dependencies", "dev-dependencies", "build-dependencies")
 _GO_REPLACE = re.compile(r"(\S+)(?:\s+\S+)?\s+=>\s+(\S+)(\s+\S+)?")
-_POM_EXTENSION = ("build", "extensions", "extension")
+_POM_EXTENSION = ["build", "extensions", "extension"]
 
 Hosts = Collection[str]
 """The hosts of the registries."""
@@ -44,12 +52,16 @@ Hosts = Collection[str]
 def check_requirements(file: str, content: bytes, hosts: Hosts) -> bytes:  # noqa: ARG001
     """Return the lines of a `requirements.txt`, without comments: what was checked is what pip reads.
 
-    Raises `UserError` for options and for everything that is not a name with versions.
+    Raises `UserError` for options, for everything that is not a name with versions, and for what is too long.
     """
     lines = re.sub(r"\\\r?\n", " ", _text(file, content)).splitlines()
-    kept = [re.sub(r"(^|\s)#.*", "", line).strip() for line in lines]
+    kept = [" ".join(re.sub(r"(^|\s)#.*", "", line).split()) for line in lines]
     for line in filter(None, kept):
-        requirement, *options = re.split(r"\s+--", line)
+        requirement, *options = line.split(" --")
+        if max(map(len, (requirement, *options))) > _MAX_REQUIREMENT:
+            raise UserError(
+                f"{file}: {line[:_MAX_SHOWN]}: more than {_MAX_REQUIREMENT:,} characters in one requirement or option"
+            )
         is_plain = _REQUIREMENT.fullmatch(requirement) and all(map(_HASH.fullmatch, options))
         if line not in _REQUIREMENT_OPTIONS and not is_plain:
             raise _refusal(file, line)
@@ -109,9 +121,9 @@ def check_cargo_lock(file: str, content: bytes, hosts: Hosts) -> bytes:  # noqa:
     """Check a `Cargo.lock`. Raises `UserError` for a package from a repository."""
     packages = _toml(file, content).get("package", [])
     for package in packages if isinstance(packages, list) else []:
-        source = str(_table(package).get("source", ""))
-        if source.startswith("git+"):
-            raise _refusal(file, f"{_table(package).get('name')}: {source}")
+        name, source = (_table(package).get(key) for key in ("name", "source"))
+        if isinstance(source, str) and source.startswith("git+"):
+            raise _refusal(file, f"{name}: {source}" if isinstance(name, str) else source)
     return content
 
 
@@ -131,16 +143,19 @@ def check_pom(file: str, content: bytes, hosts: Hosts) -> bytes:
     Raises `UserError` for extensions of Maven, modules, dependencies from a path, and repositories that are no registry of
     this machine.
     """
-    for path, text in _elements(file, content):
+
+    def check(path: list[str], text: str) -> None:
         last = path[-1]
         if path[-3:] == _POM_EXTENSION or (last == "extensions" and text == "true"):
             raise UserError(
-                f"{file}: {'.'.join(path)}: extensions are code that runs inside Maven; {_ONLY_REGISTRIES}"
+                f"{file}: {'.'.join(path)[:_MAX_SHOWN]}: extensions are code that runs inside Maven; {_ONLY_REGISTRIES}"
             )
-        is_url = last == "url" and path[-2:-1] in {("repository",), ("pluginRepository",)}
+        is_url = last == "url" and path[-2:-1] in (["repository"], ["pluginRepository"])
         elsewhere = is_url and "distributionManagement" not in path and _host(text) not in hosts
         if elsewhere or last in {"module", "systemPath"}:
             raise _refusal(file, f"{'.'.join(path)}: {text}")
+
+    _visit_elements(file, content, check)
     return content
 
 
@@ -163,7 +178,7 @@ CHECKS: Mapping[str, Callable[[str, bytes, Hosts], bytes]] = {
 
 
 def _refusal(file: str, entry: str) -> UserError:
-    return UserError(f"{file}: {entry[:200]}: {_ONLY_REGISTRIES}")
+    return UserError(f"{file}: {entry[:_MAX_SHOWN]}: {_ONLY_REGISTRIES}")
 
 
 def _text(file: str, content: bytes) -> str:
@@ -182,8 +197,10 @@ def _json(file: str, content: bytes) -> dict[str, Any]:
 
 
 def _toml(file: str, content: bytes) -> dict[str, Any]:
+    text = _text(file, content)
+    toml_file.refuse_long_keys(Path(file), text)
     try:
-        return tomllib.loads(_text(file, content))
+        return tomllib.loads(text)
     except ValueError as error:
         raise UserError(f"{file}: not valid TOML: {error}") from None
 
@@ -202,12 +219,16 @@ def _host(url: str) -> str | None:
 
 
 def _leaves(value: object, name: str) -> Iterator[tuple[str, object]]:
-    """Yield the values in nested tables, each with its path."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _leaves(inner, f"{name}.{key}")
-    elif value is not None:
-        yield name, value
+    """Yield the values in nested tables, each with its path, which is cut as in messages."""
+    waiting = [(name, value)]
+    while waiting:
+        name, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [
+                (f"{name}.{key}"[:_MAX_SHOWN], inner) for key, inner in reversed(value.items())
+            ]
+        elif value is not None:
+            yield name, value
 
 
 def _locked_packages(root: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -231,16 +252,23 @@ def _check_npm_version(file: str, name: str, wanted: object) -> None:
         raise _refusal(file, f"{name}: {wanted}")
 
 
-def _elements(file: str, content: bytes) -> list[tuple[tuple[str, ...], str]]:
-    """Return the path and the text of each element of an XML document, without the root element.
+def _visit_elements(file: str, content: bytes, visit: Callable[[list[str], str], None]) -> None:
+    """Call a function with the path and the text of each element of an XML document. Paths are without the root element.
 
-    Raises `UserError` if the document is wrong, or has a document type, which could define entities without end.
+    Raises `UserError` if the document is wrong, has too many elements, is nested too deeply, or has a document type, which
+    could define entities without end.
     """
     path: list[str] = []
     texts: list[list[str]] = []
-    found: list[tuple[tuple[str, ...], str]] = []
+    count = 0
 
     def begin(name: str, _: object) -> None:
+        nonlocal count
+        count += 1
+        if count > _MAX_ELEMENTS:
+            raise UserError(f"{file}: more than {_MAX_ELEMENTS:,} elements")
+        if len(path) == _MAX_DEPTH:
+            raise UserError(f"{file}: elements are nested more than {_MAX_DEPTH} deep")
         path.append(name.rpartition(":")[2])
         texts.append([])
 
@@ -248,7 +276,7 @@ def _elements(file: str, content: bytes) -> list[tuple[tuple[str, ...], str]]:
         texts[-1].append(text)
 
     def end(_: str) -> None:
-        found.append((tuple(path[1:]) or ("",), "".join(texts.pop()).strip()))
+        visit(path[1:] or [""], "".join(texts.pop()).strip())
         path.pop()
 
     def refuse(*_: object) -> None:
@@ -262,4 +290,3 @@ def _elements(file: str, content: bytes) -> list[tuple[tuple[str, ...], str]]:
         parser.Parse(content, True)  # noqa: FBT003 - the function takes no keywords
     except expat.ExpatError as error:
         raise UserError(f"{file}: not valid XML: {error}") from None
-    return found

@@ -37,7 +37,7 @@ _FETCH_VARIABLES: Mapping[str, str] = {
     "npm_config_update_notifier": "false",
 }
 """Environment variables of an isolated fetch: no other toolchain, no version control system, no long waiting."""
-_MAX_BYTES = 8 << 20
+_MAX_BYTES = 2 << 20
 """The largest size of a file that names packages."""
 _MAVEN_EXTENSIONS = ".mvn/extensions.xml"
 _ONLY_WHEELS = ("--only-binary=:all:", "--no-input", "--no-warn-script-location")

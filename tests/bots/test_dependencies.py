@@ -1,6 +1,7 @@
 """Test that a fetch takes packages from registries only, and that a refusal names the file and the entry."""
 
 import json
+import time
 
 import pytest
 
@@ -242,3 +243,59 @@ def test_ordinary_pom_is_kept():
 def test_damaged_file_is_named(file, content):
     with pytest.raises(UserError, match=f"^{file}: not "):
         check(file, content)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("<a>" * 500_000, "nested more than 100 deep"),
+        ("<a>" + "<b/>" * 300_000 + "</a>", "more than 100,000 elements"),
+    ],
+)
+def test_pom_with_too_many_elements_is_refused(content, reason):
+    with pytest.raises(UserError, match=rf"^pom.xml: .*{reason}"):
+        check("pom.xml", content)
+
+
+def test_pom_may_be_nested_100_deep():
+    assert check("pom.xml", "<a>" * 100 + "</a>" * 100)
+
+
+def deep_package():
+    """Return a file with a long path to many dependencies, of which the last one is refused."""
+    inner = dict.fromkeys(range(80_000), "1") | {"x": "/"}
+    for _ in range(400):
+        inner = {"k" * 2_500: inner}
+    return json.dumps({"dependencies": inner})
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("requirements.txt", "a" + " " * (1 << 20) + "/"),
+        ("requirements.txt", ("a" + " " * 900 + "==1\n") * 1_000 + "/"),
+        ("requirements.txt", "a \\\n" * 200_000),
+        ("requirements.txt", ("a==" + "1;" * 400 + "/\n") * 1_000),
+        ("requirements.txt", "a" + " " * (1 << 19) + "==1" + " " * (1 << 19) + "/"),
+        ("Cargo.toml", "a." * 50_000 + "a = 1"),
+        ("Cargo.lock", f"[{'a.' * 50_000}a]"),
+        ("package.json", deep_package()),
+    ],
+)
+def test_hostile_file_is_refused_at_once(file, content):
+    began_s = time.monotonic()
+    with pytest.raises(UserError, match=f"^{file}: ") as caught:
+        check(file, content)
+    assert time.monotonic() - began_s < 2
+    assert len(str(caught.value)) < 500
+
+
+def test_requirement_may_have_many_hashes_but_not_a_long_name():
+    hashes = " \\\n    --hash=sha256:" + "0" * 64
+    assert check("requirements.txt", "numpy==2.1.0" + hashes * 100)
+    with pytest.raises(UserError, match=r"^requirements.txt: aaa.*: more than 1,000 characters"):
+        check("requirements.txt", "a" * 1_001)
+
+
+def test_name_and_source_of_a_locked_crate_may_be_no_text():
+    assert check("Cargo.lock", f"[[package]]\nname = 1\nsource = 0x{'f' * 10_000}")
