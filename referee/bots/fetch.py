@@ -19,7 +19,7 @@ from urllib.request import getproxies_environment
 
 from referee.bots.dependencies import CHECKS
 from referee.bots.manifest import PYTHON_PACKAGES
-from referee.bots.registries import Registries, without_login
+from referee.bots.registries import Registries, bare_url
 from referee.errors import UserError
 from referee.sandbox.gateway import Address
 
@@ -225,10 +225,13 @@ def fetch_environment(home: Path, registries: Registries, *, sandboxed: bool) ->
     else:
         found = getproxies_environment()
         proxies = {
-            f"{scheme}_proxy": without_login(found[scheme]) if scheme != "no" else found[scheme]
-            for scheme in ("http", "https", "no")
-            if scheme in found
+            f"{scheme}_proxy": bare
+            for scheme in ("http", "https")
+            if (value := found.get(scheme))
+            and (bare := bare_url(value if "://" in value else f"http://{value}"))
         }
+        if "no" in found:
+            proxies["no_proxy"] = found["no"]
     return {
         **isolated_environment(home, with_python=True),
         **_FETCH_VARIABLES,

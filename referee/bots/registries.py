@@ -2,6 +2,7 @@
 
 A fetch runs without the user's home folder and environment. So it gets new settings files and variables, which contain only
 the addresses of registries and the paths of CA certificates. The addresses are also those that the fetch may reach.
+A setting that may contain more, because it is no URL with http or https, is left out.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
 
@@ -41,8 +42,15 @@ _CERTIFICATES = (
 """The environment variables that name files or folders with CA certificates."""
 _PIP_FILES = ("/etc/pip.conf", "/etc/xdg/pip/pip.conf", "~/.config/pip/pip.conf", "~/.pip/pip.conf")
 _NPM_REGISTRY = re.compile(r"\s*((?:@[\w.~-]+:)?registry|cafile)\s*=\s*(\S+)\s*")
-_URL = re.compile(r"(?:sparse\+)?https?://\S+")
-_MIRROR_KEYS = ("id", "url", "mirrorOf", "blocked")
+_SCHEMES = {"http", "https", "sparse+http", "sparse+https"}
+_VISIBLE_ASCII = re.compile(r"[!-~]+")
+_NAME = re.compile(r"[\w.-]+")
+"""Matches the names that Cargo's settings give to registries."""
+_PATTERN = re.compile(r"(?:[^@/]|/(?!/))+")
+"""Matches lists of names and patterns. A login would have `@`, and a URL two slashes."""
+_CHECKSUM_KEY = re.compile(r"[\w./+=-]+")
+"""Matches the host of a checksum database of Go, perhaps with `+` and its public key."""
+_MIRROR_KEYS = ("id", "mirrorOf", "blocked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +83,10 @@ class _Reader:
     files: dict[str, str] = field(default_factory=dict)
 
     def url(self, text: str) -> str:
-        """Note the URL of a registry, and return it without user and password."""
-        bare = without_login(text)
-        self.urls.add(bare)
+        """Note the URL of a registry, and return it as `bare_url` does; empty if the text is no such URL."""
+        bare = bare_url(text) or ""
+        if bare:
+            self.urls.add(bare)
         return bare
 
     def read_pip(self) -> None:
@@ -92,39 +101,54 @@ class _Reader:
         for key in ("index-url", "extra-index-url", "cert"):
             variable = f"PIP_{key.upper().replace('-', '_')}"
             value = self.environment.get(variable, found.get(key))
+            if value and key != "cert":
+                value = " ".join(filter(None, map(self.url, value.split())))
             if value:
-                words = value.split()
-                self.variables[variable] = (
-                    value if key == "cert" else " ".join(map(self.url, words))
-                )
+                self.variables[variable] = value
 
     def read_npm(self) -> None:
         """Read the registries of npm, also those of single scopes, from `.npmrc` and the environment."""
-        lines = [
-            f"{found[1]}={self.url(found[2]) if _URL.match(found[2]) else found[2]}"
+        pairs = [
+            (found[1], found[2].strip("\"'"))
             for line in self._lines(".npmrc")
             if (found := _NPM_REGISTRY.fullmatch(line))
         ]
-        lines += [
-            f"registry={self.url(self.environment[name])}"
+        pairs += [
+            ("registry", self.environment[name])
             for name in ("npm_config_registry", "NPM_CONFIG_REGISTRY")
             if name in self.environment
+        ]
+        lines = [
+            f"{key}={shown}"
+            for key, value in pairs
+            if (shown := value if key == "cafile" else self.url(value))
         ]
         self.files[".npmrc"] = "\n".join([*lines, ""])
 
     def read_go(self) -> None:
-        """Read the module proxies of Go. The word `direct` is left out: it means version control systems."""
+        """Read the module proxies of Go, and its checksum database.
+
+        The word `direct` is left out: it means version control systems.
+        """
         pairs = (line.partition("=") for line in self._lines(".config/go/env"))
         settings = {key: value for key, _, value in pairs} | dict(self.environment)
         proxies = settings.get("GOPROXY") or "https://proxy.golang.org"
-        for each in re.split(r"[,|]", proxies):
-            if _URL.fullmatch(each):
-                self.url(each)
-        bare = re.sub(r"[^,|]+", lambda found: without_login(found[0]), proxies)
-        self.variables["GOPROXY"] = re.sub(r"[,|]?\bdirect\b", "", bare) or "off"
-        for name in ("GOSUMDB", "GONOSUMDB"):
-            if settings.get(name):
-                self.variables[name] = settings[name]
+        _, *words = re.split(r"([,|])", f",{proxies}")
+        kept = [
+            f"{separator}{shown}"
+            for separator, word in zip(words[::2], map(str.strip, words[1::2]), strict=True)
+            if (shown := word if word == "off" else self.url(word))
+        ]
+        self.variables["GOPROXY"] = "".join(kept)[1:] or "off"
+        key, *urls = settings.get("GOSUMDB", "").split() or [""]
+        if key == "off":
+            self.variables["GOSUMDB"] = key
+        elif _CHECKSUM_KEY.fullmatch(key):
+            shown = self.url(" ".join(urls) or f"https://{key.partition('+')[0]}")
+            if shown:
+                self.variables["GOSUMDB"] = f"{key} {shown}" if urls else key
+        if _PATTERN.fullmatch(settings.get("GONOSUMDB", "")):
+            self.variables["GONOSUMDB"] = settings["GONOSUMDB"]
 
     def read_cargo(self) -> None:
         """Read the sources of Cargo that replace crates.io, and further registries, from `config.toml`."""
@@ -136,12 +160,19 @@ class _Reader:
         lines = []
         for table, keys in (("source", ("registry", "replace-with")), ("registries", ("index",))):
             for name, values in _tables(content.get(table)):
-                lines.append(f"[{table}.{json.dumps(name)}]")
-                for key in keys:
-                    if isinstance(value := values.get(key), str):
-                        shown = self.url(value) if _URL.match(value) else value
-                        lines.append(f"{key} = {json.dumps(shown)}")
+                shown = {key: self._cargo_value(key, values.get(key)) for key in keys}
+                if _NAME.fullmatch(name) and any(shown.values()):
+                    lines.append(f"[{table}.{json.dumps(name)}]")
+                    lines += [f"{key} = {json.dumps(each)}" for key, each in shown.items() if each]
         self.files[".cargo/config.toml"] = "\n".join([*lines, ""])
+
+    def _cargo_value(self, key: str, value: object) -> str:
+        """Return the name or the URL of a registry as a fetch may see it; empty if it may not."""
+        if not isinstance(value, str):
+            return ""
+        if key == "replace-with":
+            return value if _NAME.fullmatch(value) else ""
+        return self.url(value)
 
     def read_maven(self, proxy: int | None) -> None:
         """Read the mirrors of Maven, and write a settings file with them.
@@ -158,25 +189,27 @@ class _Reader:
             )
             parts.append(f"<proxies>{each}</proxies>")
         mirrors = "".join(
-            f"<mirror>{''.join(map(self._mirror_part, mirror))}</mirror>"
+            f"<mirror>{''.join(f'<{key}>{escape(value)}</{key}>' for key, value in mirror.items())}</mirror>"
             for mirror in self._mirrors()
         )
         parts.append(f"<mirrors>{mirrors}</mirrors>")
         self.files[".m2/settings.xml"] = f"<settings>{''.join(parts)}</settings>\n"
 
-    def _mirrors(self) -> Iterator[list[tuple[str, str]]]:
+    def _mirrors(self) -> Iterator[dict[str, str]]:
+        """Yield the parts of each mirror that has a URL."""
         try:
             root = ET.parse(self.home / ".m2/settings.xml").getroot()  # noqa: S314 - the user's own settings
         except (OSError, ET.ParseError):
             return
         for mirror in root.iterfind("{*}mirrors/{*}mirror"):
-            pairs = [(each.tag.rpartition("}")[2], (each.text or "").strip()) for each in mirror]
-            yield [(key, value) for key, value in pairs if key in _MIRROR_KEYS]
-
-    def _mirror_part(self, pair: tuple[str, str]) -> str:
-        key, value = pair
-        shown = self.url(value) if key == "url" and _URL.match(value) else value
-        return f"<{key}>{escape(shown)}</{key}>"
+            parts = {each.tag.rpartition("}")[2]: (each.text or "").strip() for each in mirror}
+            if url := self.url(parts.get("url", "")):
+                kept = {
+                    key: parts[key]
+                    for key in _MIRROR_KEYS
+                    if _PATTERN.fullmatch(parts.get(key, ""))
+                }
+                yield kept | {"url": url}
 
     def _lines(self, name: str) -> list[str]:
         try:
@@ -227,13 +260,21 @@ def _addresses(urls: Iterable[str]) -> Iterator[Address]:
             yield Address.parse(url.removeprefix("sparse+"))
 
 
-def without_login(url: str) -> str:
-    """Return a URL without user and password. A text that is no URL stays as it is."""
+def bare_url(text: str) -> str | None:
+    """Return the scheme, host, port and path of a URL: no user, password, query and fragment, which may be secret.
+
+    Return None if the text is not a URL with http or https, perhaps with `sparse+` before it.
+    """
     try:
-        parts = urlsplit(url)
+        parts = urlsplit(text)
+        port = "" if parts.port is None else f":{parts.port}"
     except ValueError:
-        return url
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+        return None
+    is_url = _VISIBLE_ASCII.fullmatch(text) and parts.scheme in _SCHEMES and parts.hostname
+    if not is_url or "@" in parts.path:  # a password with a slash would be in the path
+        return None
+    host = f"[{parts.hostname}]" if ":" in str(parts.hostname) else parts.hostname
+    return f"{parts.scheme}://{host}{port}{parts.path}"
 
 
 def _tables(content: object) -> Iterator[tuple[str, Mapping[str, object]]]:

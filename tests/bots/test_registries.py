@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from referee.bots.registries import read_registries
+from referee.bots.fetch import fetch_environment
+from referee.bots.registries import bare_url, read_registries
 from referee.sandbox.gateway import Address
 
 SECRET = "s3cret"  # noqa: S105 - a word that must not appear
@@ -89,3 +90,123 @@ def test_damaged_settings_are_left_out(tmp_path):
         (tmp_path / name).write_bytes(b"\xff<[=")
     found = read_registries(home=tmp_path, environment={})
     assert found.addresses == read_registries(home=tmp_path / "empty", environment={}).addresses
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"HTTPS://ann:{SECRET}@H.example/x", "https://h.example/x"),
+        (f"Sparse+HTTPS://{SECRET}@h.example:81/", "sparse+https://h.example:81/"),
+        (f"https://h.example/x?token={SECRET}#{SECRET}", "https://h.example/x"),
+        (f"http://ann:{SECRET}@[2001:db8::1]:81/x", "http://[2001:db8::1]:81/x"),
+        (f"//ann:{SECRET}@h.example/", None),
+        (f"git+https://ann:{SECRET}@h.example/", None),
+        (f"ssh://ann:{SECRET}@h.example/", None),
+        (f"ann:{SECRET}@h.example:3128", None),
+        (f"https://ann/{SECRET}@h.example/", None),
+        (f"https://ann:{SECRET}/x@h.example/", None),
+        (f"https://h.example/ {SECRET}", None),
+        ("https://", None),
+        ("/etc/passwd", None),
+    ],
+)
+def test_url_keeps_only_scheme_host_port_and_path(text, shown):
+    assert bare_url(text) == shown
+
+
+HIDDEN = [
+    f"HTTPS://ann:{SECRET}@{{}}.example/",
+    f"//ann:{SECRET}@{{}}.example/",
+    f"git+https://ann:{SECRET}@{{}}.example/",
+    f"ssh://ann:{SECRET}@{{}}.example/",
+    f"https://{{}}.example/?token={SECRET}",
+]
+
+
+@pytest.mark.parametrize("form", HIDDEN)
+def test_no_form_of_a_setting_shows_a_password(tmp_path, form):
+    files = {
+        ".config/pip/pip.conf": f"[global]\nindex-url = {form.format('pip')}\n",
+        ".npmrc": f'registry={form.format("npm")}\n@a:registry="{form.format("quoted")}"\n',
+        ".cargo/config.toml": f"[source.mine]\nregistry = '{form.format('source')}'\n"
+        f"[source.crates-io]\nreplace-with = '{form.format('with')}'\n"
+        f"[source.'{form.format('name')}']\nreplace-with = 'mine'\n"
+        f"[registries.more]\nindex = '{form.format('index')}'\n",
+        ".m2/settings.xml": f"<settings><mirrors><mirror><id>{form.format('id')}</id><mirrorOf>external:*</mirrorOf>"
+        f"<url>{form.format('maven')}</url></mirror></mirrors></settings>",
+    }
+    for name, content in files.items():
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+    environment = {
+        "GOPROXY": form.format("go"),
+        "GOSUMDB": f"sums.example+1a2b+Ab/c= {form.format('sums')}",
+        "GONOSUMDB": form.format("none"),
+        "npm_config_registry": form.format("npm2"),
+    }
+    found = read_registries(home=tmp_path, environment=environment)
+    assert SECRET not in str(found)
+    hosts = {address.host.removesuffix(".example") for address in found.addresses}
+    allowed = {"pip", "npm", "npm2", "quoted", "source", "index", "maven", "go", "sums"}
+    assert hosts & {*allowed, "with", "name", "id", "none"} == (
+        allowed if form.lower().startswith("https:") else set()
+    )
+    assert ("<mirrorOf>external:*</mirrorOf>" in str(found.files)) == ("maven" in hosts)
+    tomllib.loads(found.files[".cargo/config.toml"])
+
+
+@pytest.mark.parametrize(
+    ("setting", "shown", "host"),
+    [
+        (
+            f"a.example+1a+b= https://ann:{SECRET}@b.example/x",
+            "a.example+1a+b= https://b.example/x",
+            "b.example",
+        ),
+        ("a.example+1a+b=", "a.example+1a+b=", "a.example"),
+        ("off", "off", "pypi.org"),
+        (f"{SECRET}@a.example", None, "pypi.org"),
+    ],
+)
+def test_checksum_database_of_go_may_be_reached(tmp_path, setting, shown, host):
+    found = read_registries(home=tmp_path, environment={"GOSUMDB": setting})
+    assert found.variables.get("GOSUMDB") == shown
+    assert Address(host, 443) in found.addresses
+
+
+@pytest.mark.parametrize(
+    ("setting", "shown"),
+    [
+        ("https://direct.example/direct,direct", "https://direct.example/direct"),
+        ("direct|https://a.example", "https://a.example"),
+        (
+            "https://a.example|https://b.example/x-direct , off",
+            "https://a.example|https://b.example/x-direct,off",
+        ),
+        (f"ssh://{SECRET}@a.example,direct", "off"),
+    ],
+)
+def test_only_the_whole_word_direct_is_left_out(tmp_path, setting, shown):
+    assert (
+        read_registries(home=tmp_path, environment={"GOPROXY": setting}).variables["GOPROXY"]
+        == shown
+    )
+
+
+@pytest.mark.parametrize(
+    ("setting", "shown"),
+    [
+        (f"ann:{SECRET}@proxy.example:3128", "http://proxy.example:3128"),
+        (f"HTTP://ann:{SECRET}@proxy.example:3128", "http://proxy.example:3128"),
+        (f"socks5://ann:{SECRET}@proxy.example", None),
+    ],
+)
+def test_fetch_without_a_sandbox_gets_the_proxy_without_its_password(
+    tmp_path, monkeypatch, setting, shown
+):
+    monkeypatch.setenv("https_proxy", setting)
+    registries = read_registries(home=tmp_path, environment={})
+    environment = fetch_environment(tmp_path, registries, sandboxed=False)
+    assert environment.get("https_proxy") == shown
+    assert SECRET not in str(environment)
