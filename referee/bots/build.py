@@ -9,7 +9,9 @@ sandbox they reach only the registries, by a gateway:
 Fetch and build have one new home folder, which is removed after the build. Before the fetch, the user's caches of the
 package managers are copied into the new folder, so that package managers download only what is new, and work without a
 network if the caches have everything. They get only copies, because a build that can write to the user's caches could
-tamper with later builds. On the rung `none`, fetch and build run in the user's own home folder and environment.
+tamper with later builds. With a `build.fetch` nothing is copied: it is a program of the bot and has a network, and the
+caches may hold packages that are not public. On the rung `none`, fetch and build run in the user's own home folder and
+environment.
 """
 
 from __future__ import annotations
@@ -20,14 +22,16 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from referee.bots.fetch import (
+    MANAGERS,
     PROXY_PORT,
     Fetch,
+    PackageManager,
     copy_files,
     fetch_environment,
     isolated_environment,
@@ -46,6 +50,7 @@ from referee.sandbox.launcher import (
     Launcher,
     Output,
     RunningProgram,
+    describe_shortage,
     list_left_running,
     signal_name,
 )
@@ -76,14 +81,21 @@ _OFFLINE_VARIABLES: Mapping[str, str] = {
 }
 """Environment variables that tell package managers in an isolated build to use only what has been fetched."""
 _CACHES: Mapping[str, tuple[str, ...]] = {
-    "cargo": (".cargo/registry", ".cargo/git"),
+    "cargo": (".cargo/registry",),
     "go": ("go/pkg/mod", ".cache/go-build"),
     "gradle": (".gradle/caches/modules-2",),
     "mvn": (".m2/repository",),
     "npm": (".npm/_cacache",),
     "pip": (".cache/pip",),
 }
-"""Maps the program of a command to the cache folders to copy, relative to the user's home folder."""
+"""Maps the program of a command to the cache folders to copy, relative to the user's home folder.
+
+There is none with repositories of version control systems, because packages come from registries only.
+"""
+_GO_REPOSITORIES = "go/pkg/mod/cache/vcs"
+"""The part of a cache folder of Go that is not copied."""
+_SOCKET_PATH_LIMIT = 100
+"""The most bytes in the path of the gateway's socket; the limit of operating systems is 104 to 108 bytes."""
 _NO_NETWORK = re.compile(
     r"could not resolve|couldn't resolve|name resolution|ENOTFOUND|EAI_AGAIN|ENETUNREACH|dial tcp"
     r"|network is unreachable|no such host|unknown host|could not transfer artifact"
@@ -143,18 +155,14 @@ async def build(
         fetch: the command that fetches the packages; empty to fetch nothing; None if the files of the bot decide.
         limit_s: how many seconds the build and each fetch may take.
 
-    Raises `VoidGame` if the disk is full, or if the machine cannot start or isolate a program.
+    Raises `VoidGame` if the disk is full, or if the machine cannot start or isolate a program, and `UserError` if the
+    path of the folder for temporary files is too long.
     """
     folder = folder.absolute()  # noqa: ASYNC240 - reads only the working directory
     began_s = time.monotonic()
     fetches = plan_fetches(folder, command, fetch)
-    programs = {Path(each[0]).name for each in (command, *(one.command for one in fetches)) if each}
-    if any(each.command[:3] == ("python3", "-m", "pip") for each in fetches):
-        programs.add("pip")
     registries = read_registries(PROXY_PORT if launcher.is_sandboxed else None)
-    with _build_home(programs, folder, launcher) as home:
-        if home is not None:
-            _write_settings(home, registries)
+    with _build_home(_list_caches(command, fetches), registries, folder, launcher) as home:
         run = _Run(launcher, folder, home, registries, limit_s)
         failed: _Failure | None = None
         for each in fetches:
@@ -217,17 +225,29 @@ class _Run:
         manager = fetch.manager
         if manager is None:
             return await self._fetch_in(self._folder, fetch)
-        work = Path(tempfile.mkdtemp(prefix="fetch-", dir=self._folder.parent))
+        with _needs_room():
+            work = Path(tempfile.mkdtemp(prefix="fetch-", dir=self._folder.parent))
         try:
-            copy_files(manager, self._folder, work, self._registries.addresses)
-            failure = await self._fetch_in(work, fetch)
+            failure = self._copy_files(manager, work) or await self._fetch_in(work, fetch)
             if failure is None:
-                take_result(manager, work, self._folder)
-        except UserError as error:
-            return _Failure(str(error), is_final=True)
+                with _needs_room():
+                    take_result(manager, work, self._folder)
         finally:
             remove_folder(work)
         return failure
+
+    def _copy_files(self, manager: PackageManager, work: Path) -> _Failure | None:
+        """Copy the files that a package manager reads. Return what is wrong with them; None if nothing is."""
+        try:
+            copy_files(manager, self._folder, work, self._registries.addresses)
+        except UserError as error:
+            return _Failure(str(error), is_final=True)
+        except OSError as error:
+            if describe_shortage(error) is not None:
+                raise _no_room(error) from error
+            reason = f"the bot's files cannot be copied for {manager.command[0]}: {error.strerror}"
+            return _Failure(reason, is_final=True)
+        return None
 
     async def _fetch_in(self, folder: Path, fetch: Fetch) -> _Failure | None:
         async with _open_gateway(self._launcher, self._registries) as (gateway, socket):
@@ -317,14 +337,24 @@ class _Run:
 async def _open_gateway(
     launcher: Launcher, registries: Registries
 ) -> AsyncIterator[tuple[Gateway, Path] | tuple[None, None]]:
-    """Open the gateway of a fetch, and yield it with its socket. Without a sandbox there is none."""
+    """Open the gateway of a fetch, and yield it with its socket. Without a sandbox there is none.
+
+    Raises `UserError` if the path of the socket is too long.
+    """
     if not launcher.is_sandboxed:
         yield None, None
         return
-    with run_folder() as folder:
-        socket = ProgramFolder(folder).socket
-        async with Gateway(socket, registries.addresses) as gateway:
-            yield gateway, socket
+    async with AsyncExitStack() as stack:
+        with _needs_room():
+            socket = ProgramFolder(stack.enter_context(run_folder())).socket
+        if len(os.fsencode(socket)) > _SOCKET_PATH_LIMIT:
+            raise UserError(
+                f"{tempfile.gettempdir()}: the path of this folder for temporary files is too long for a socket;"
+                " set TMPDIR to a shorter one"
+            )
+        with _needs_room():
+            gateway = await stack.enter_async_context(Gateway(socket, registries.addresses))
+        yield gateway, socket
 
 
 def _write_settings(home: Path, registries: Registries) -> None:
@@ -336,7 +366,7 @@ def _write_settings(home: Path, registries: Registries) -> None:
 
 
 def _existing(paths: Sequence[Path]) -> tuple[Path, ...]:
-    return tuple(path for path in paths if path.exists())
+    return tuple(path for path in paths if os.path.exists(path))  # noqa: PTH110 - False if it cannot be looked up
 
 
 def find_missing_program(output: str) -> str | None:
@@ -372,28 +402,50 @@ async def _wait(launched: RunningProgram, output: Output, limit_s: float) -> str
 
 @contextmanager
 def _build_home(
-    programs: Collection[str], folder: Path, launcher: Launcher
+    caches: Iterable[str], registries: Registries, folder: Path, launcher: Launcher
 ) -> Iterator[Path | None]:
-    """Create a home folder for a build, copy caches into it, and remove it after the build.
+    """Create a home folder for a build, copy caches and write settings into it, and remove it after the build.
 
     The home folder is next to the bot's folder, so that both are on the same disk. Without isolation there is none.
-    Raises `VoidGame` if a folder cannot be written, for example because the disk is full.
+    Raises `VoidGame` if it cannot be written, for example because the disk is full.
     """
     if launcher.is_unprotected:
         yield None
         return
-    try:
+    with _needs_room():
         home = Path(tempfile.mkdtemp(prefix="home-", dir=folder.parent))
-    except OSError as error:
-        raise VoidGame(f"no room for a build: {error}") from error
     try:
-        for cache in (each for program in programs for each in _CACHES.get(program, ())):
-            _copy_cache(Path.home() / cache, home / cache)
+        with _needs_room():
+            for cache in caches:
+                _copy_cache(Path.home() / cache, home / cache)
+            _write_settings(home, registries)
         yield home
-    except OSError as error:
-        raise VoidGame(f"no room for a build: {error}") from error
     finally:
         remove_folder(home)
+
+
+@contextmanager
+def _needs_room() -> Iterator[None]:
+    """Raise `VoidGame` if a folder of the referee cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise _no_room(error) from error
+
+
+def _no_room(error: OSError) -> VoidGame:
+    return VoidGame(f"no room for a build: {error}")
+
+
+def _list_caches(command: Sequence[str] | None, fetches: Sequence[Fetch]) -> list[str]:
+    """Return the caches of the build command and of the package managers; none with a `build.fetch`."""
+    managers = [fetch.manager for fetch in fetches]
+    if None in managers:
+        return []
+    programs = [name for name, manager in MANAGERS.items() if manager in managers]
+    if command is not None:
+        programs.append(Path(command[0]).name)
+    return [cache for name in dict.fromkeys(programs) for cache in _CACHES.get(name, ())]
 
 
 def _copy_cache(cache: Path, target: Path) -> None:
@@ -401,9 +453,15 @@ def _copy_cache(cache: Path, target: Path) -> None:
 
     A file that the user's package manager removes during the copy is left out.
     """
+    left_out = Path.home() / _GO_REPOSITORIES
     if cache.is_dir():
         try:
-            shutil.copytree(cache, target, symlinks=True)
+            shutil.copytree(
+                cache,
+                target,
+                symlinks=True,
+                ignore=lambda here, _: [left_out.name] if here == str(left_out.parent) else [],
+            )
         except shutil.Error as errors:
             if any(Path(source).exists() for source, _, _ in errors.args[0]):
                 raise

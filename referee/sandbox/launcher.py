@@ -42,7 +42,7 @@ _THREADS = 8
 """How many threads must be free for the referee, which needs threads of its own for the new process."""
 ALL_THREADS = 32
 """How many threads must be free for the referee and for the new process together."""
-SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC}
+SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC, errno.EDQUOT}
 """The error numbers which say that the machine lacks a resource."""
 _NO_THREAD = "can't start new thread"
 

@@ -1,12 +1,17 @@
 """Test that builds run with limits, fail with a reason, and leave no process running."""
 
+import errno
+import os
 import sys
+import tempfile
 import time
 
 import psutil
 import pytest
 
+from referee.bots import build as build_module
 from referee.bots.build import build, find_missing_program
+from referee.errors import UserError, VoidGame
 from referee.sandbox.process_group import ProcessGroupLauncher
 from referee.sandbox.start import find_missing_library, how_to_install
 
@@ -182,3 +187,100 @@ async def test_beginning_and_end_of_a_long_output_are_kept(tmp_path):
     assert result.output.endswith("xxx\nlast\n")
     left_out = 3_000_000 + len("first\n" + "\n" + "last\n") - (1 << 20)
     assert f"x\n… {left_out} bytes left out …\nx" in result.output
+
+
+class NewHomeLauncher(ProcessGroupLauncher):
+    """Starts programs without isolation, but builds get a home folder of their own."""
+
+    is_unprotected = False
+
+
+LIST_HOME = '#!/bin/sh\ncd "$HOME" && find . -type f\n'
+CARGO = "./.cargo/registry/a"
+GO = "./go/pkg/mod/cache/download/a"
+
+
+@pytest.fixture
+def caches(tmp_path, monkeypatch):
+    """Create caches of package managers in a home folder, and return a bot's folder."""
+    home = tmp_path / "home"
+    for name in (CARGO, "./.cargo/git/db/a", GO, "./go/pkg/mod/cache/vcs/a"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).touch()
+    monkeypatch.setenv("HOME", str(home))
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("cargo", "go"):  # they list what they see
+        (programs / name).write_text(LIST_HOME)
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    bot = tmp_path / "bot"
+    bot.mkdir()
+    return bot
+
+
+def seen_caches(result):
+    assert result.ok, result.output
+    return {line for line in result.output.splitlines() if line.endswith("/a")}
+
+
+@pytest.mark.parametrize(("command", "seen"), [("cargo", {CARGO}), ("go", {GO})])
+async def test_build_gets_the_caches_of_its_program_without_repositories(caches, command, seen):
+    result = await build((command,), caches, launcher=NewHomeLauncher())
+    assert seen_caches(result) == seen
+
+
+@pytest.mark.parametrize(("file", "seen"), [("Cargo.lock", {CARGO}), ("go.mod", {GO})])
+async def test_fetch_gets_the_caches_of_its_package_manager_without_repositories(
+    caches, file, seen
+):
+    (caches / file).touch()
+    result = await build(("true",), caches, launcher=NewHomeLauncher())
+    assert seen_caches(result) == seen
+
+
+@pytest.mark.parametrize("command", [("true",), ("cargo",)])
+async def test_fetch_of_the_manifest_gets_no_caches(caches, command):
+    program = caches / "cargo"
+    program.write_text(LIST_HOME)
+    program.chmod(0o755)
+    result = await build(command, caches, launcher=NewHomeLauncher(), fetch=("./cargo",))
+    assert "$ ./cargo" in result.output
+    assert seen_caches(result) == set()
+
+
+async def test_bot_with_too_long_paths_fails_with_a_reason(caches):
+    bot = folder = caches
+    while (rest := 4_085 - len(str(folder))) > 0:
+        folder /= "d" * min(rest, 200)
+    folder.mkdir(parents=True)
+    (folder / "a.rs").touch()
+    (bot / "Cargo.lock").touch()
+    result = await build(("true",), bot, launcher=NewHomeLauncher())
+    assert result.is_fetch
+    assert result.reason == "the bot's files cannot be copied for cargo: File name too long"
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+async def test_full_disk_charges_no_bot(caches, monkeypatch, number):
+    def fail(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(build_module, "copy_files", fail)
+    (caches / "go.mod").touch()
+    with pytest.raises(VoidGame, match="no room for a build: "):
+        await build(("true",), caches, launcher=NewHomeLauncher())
+
+
+async def test_too_long_path_of_a_socket_is_no_fault_of_the_bot(caches, tmp_path, monkeypatch):
+    class Sandboxed(NewHomeLauncher):
+        is_sandboxed = True
+
+    long = tmp_path / ("t" * 100)
+    long.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    (caches / "go.mod").touch()
+    with pytest.raises(UserError, match="too long for a socket; set TMPDIR to a shorter one"):
+        await build(("true",), caches, launcher=Sandboxed())
+    left = {each.name for each in tmp_path.iterdir()}
+    assert left == {"bot", "home", "programs", long.name}
