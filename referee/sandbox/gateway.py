@@ -15,24 +15,35 @@ from __future__ import annotations
 import asyncio
 import base64
 import ipaddress
+import re
 import socket
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Self
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
 MAX_CONNECTIONS = 256
-"""How many connections a program may have at once. Further ones wait."""
+"""How many connections a program may have at once. Further ones are closed."""
+_MAX_NAMES = 20
+"""How many hosts that were not reached a gateway names."""
 _HEAD_BYTES = 1 << 16
 _CHUNK_BYTES = 1 << 16
 _HEAD_LIMIT_S = 30.0
 """How long a program may take to send the head of a request."""
 _CONNECT_LIMIT_S = 10.0
 """How long a host may take to accept a connection."""
-_HOP_HEADERS = {"connection", "host", "keep-alive", "proxy-authorization", "proxy-connection"}
-"""The headers of a plain request that are for the gateway, or that the gateway sets itself."""
+_HOST = re.compile(r"[a-z0-9._:-]{1,255}")
+_HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[^\r\n\0]*")
+"""A header on one line. No other line is passed on, so that all servers read the same headers."""
+_DROPPED_HEADERS = {
+    *(b"connection", b"host", b"keep-alive", b"proxy-authorization", b"proxy-connection"),
+    *(b"content-length", b"te", b"trailer", b"transfer-encoding", b"upgrade"),
+}
+"""The headers of a plain request that are for the gateway, that the gateway sets itself, or that announce content."""
+
+_BROKEN = (OSError, RuntimeError, asyncio.IncompleteReadError)
+"""What a connection raises when its other end is gone. With uvloop, a write then raises RuntimeError."""
 
 _Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -53,7 +64,8 @@ class Address(NamedTuple):
         return cls(parts.hostname, parts.port or (443 if parts.scheme == "https" else 80))
 
     def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
 
 
 class _Request(NamedTuple):
@@ -87,13 +99,12 @@ class Gateway:
         self._path = path
         self._allowed = frozenset(allowed)
         self._proxies = dict(getproxies_environment() if proxies is None else proxies)
-        self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self.refused: set[str] = set()
-        """The hosts, each with its port, that the program wanted to reach and that are not allowed."""
+        """The first hosts, each with its port, that the program wanted to reach and that are not allowed."""
         self.unreachable: set[str] = set()
-        """The allowed hosts that could not be reached."""
+        """The first allowed hosts that could not be reached."""
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_unix_server(self._accept, self._path, limit=_HEAD_BYTES)
@@ -107,6 +118,9 @@ class Gateway:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._tasks) >= MAX_CONNECTIONS:
+            writer.transport.abort()
+            return
         task = asyncio.ensure_future(self._serve((reader, writer)))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -115,13 +129,11 @@ class Gateway:
         """Serve one connection of the program to its end."""
         reader, writer = program
         try:
-            async with self._slots:
-                with suppress(OSError, TimeoutError, ValueError, asyncio.IncompleteReadError):
-                    async with asyncio.timeout(_HEAD_LIMIT_S):
-                        head = await reader.readuntil(b"\r\n\r\n")
-                    await self._forward(_parse_head(head), program)
-        except asyncio.LimitOverrunError:
-            pass  # the head is too long: the connection is closed
+            async with asyncio.timeout(_HEAD_LIMIT_S):
+                head = await reader.readuntil(b"\r\n\r\n")
+            await self._forward(_parse_head(head), program)
+        except (ValueError, asyncio.LimitOverrunError, *_BROKEN):
+            pass  # the request is wrong, or one of the ends is gone: the connection is closed
         finally:
             writer.close()
 
@@ -129,20 +141,18 @@ class Gateway:
         try:
             host = await self._reach(request)
         except _RefusedError as error:
-            self.refused.add(str(request.address))
-            program[1].write(_error("403 Forbidden", str(error)))
-            await program[1].drain()
+            _note(self.refused, request.address)
+            await _send_error(program[1], "403 Forbidden", str(error))
             return
-        except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
-            self.unreachable.add(str(request.address))
+        except _BROKEN as error:
+            _note(self.unreachable, request.address)
             reason = f"{request.address} cannot be reached: {error}"
-            program[1].write(_error("502 Bad Gateway", reason))
-            await program[1].drain()
+            await _send_error(program[1], "502 Bad Gateway", reason)
             return
         try:
             if request.method == "CONNECT":
                 program[1].write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-                await asyncio.gather(_carry(program[0], host[1]), _carry(host[0], program[1]))
+                await _carry_both(program, host)
             else:  # a second request on the connection could be for another host of a proxy
                 await _carry(host[0], program[1])
         finally:
@@ -151,8 +161,7 @@ class Gateway:
     async def _reach(self, request: _Request) -> _Streams:
         """Connect to the host of a request, perhaps by a proxy, and send the head of a plain request.
 
-        Raises `_RefusedError` if the program may not reach the host, and OSError, TimeoutError or IncompleteReadError if
-        the host cannot be reached.
+        Raises `_RefusedError` if the program may not reach the host, and one of `_BROKEN` if the host cannot be reached.
         """
         address = request.address
         if address not in self._allowed:
@@ -166,9 +175,8 @@ class Gateway:
             if request.method != "CONNECT":
                 streams[1].write(_head(request, request.path, ""))
             return streams
-        parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-        login = _login(parts.username, parts.password)
-        streams = await _connect(Address(parts.hostname or "", parts.port or 80), may_be_local=True)
+        server, login = _parse_proxy(f"{scheme}_proxy", proxy)
+        streams = await _connect(server, may_be_local=True)
         if request.method == "CONNECT":
             await _connect_by_proxy(streams, address, login)
         else:
@@ -182,18 +190,28 @@ def _parse_head(head: bytes) -> _Request:
     method, target, _ = first.decode("ascii").split(" ")
     if method == "CONNECT":
         host, _, port = target.rpartition(":")
-        return _Request(method, Address(host.strip("[]").lower(), int(port)), "", ())
-    if method not in {"GET", "HEAD"} or any(b"\n" in each or b"\r" in each for each in headers):
+        address = Address(host.strip("[]").lower(), int(port))
+        return _Request(method, _checked(address), "", ())
+    found = [_HEADER.fullmatch(each) for each in headers]
+    if method not in {"GET", "HEAD"} or not all(found):
         raise ValueError("not a request without content")
-    address = Address.parse(target)
+    address = _checked(Address.parse(target))
     parts = urlsplit(target)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    kept = [
-        each
-        for each in headers
-        if each.partition(b":")[0].decode("latin-1").lower() not in _HOP_HEADERS
-    ]
+    kept = [each[0] for each in found if each and each[1].lower() not in _DROPPED_HEADERS]
     return _Request(method, address, path, tuple(kept))
+
+
+def _checked(address: Address) -> Address:
+    """Return an address that can exist. Raises ValueError for all others."""
+    if not _HOST.fullmatch(address.host) or not 0 < address.port < 1 << 16:
+        raise ValueError("not the name of a host and a port")
+    return address
+
+
+def _note(names: set[str], address: Address) -> None:
+    if len(names) < _MAX_NAMES:
+        names.add(str(address))
 
 
 def _head(request: _Request, target: str, login: str) -> bytes:
@@ -201,6 +219,24 @@ def _head(request: _Request, target: str, login: str) -> bytes:
     lines = [f"{request.method} {target} HTTP/1.1", f"Host: {request.address}", "Connection: close"]
     own = [*lines, login] if login else lines
     return b"\r\n".join((*(line.encode() for line in own), *request.headers, b"", b""))
+
+
+def _parse_proxy(variable: str, url: str) -> tuple[Address, str]:
+    """Return the address of the operator's proxy, and the header with its password.
+
+    Raises OSError if the proxy cannot be used. The reason is for the program, so it shows nothing of the URL but the
+    scheme.
+    """
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        address = Address(parts.hostname or "", parts.port or 80)
+    except ValueError:
+        raise OSError(f"{variable} is not the URL of a proxy: use http://host:port") from None
+    if parts.scheme != "http":
+        raise OSError(
+            f"{variable} names a proxy with the scheme {parts.scheme}: use a proxy with the scheme http"
+        )
+    return address, _login(parts.username, parts.password)
 
 
 def _login(user: str | None, password: str | None) -> str:
@@ -212,11 +248,22 @@ def _login(user: str | None, password: str | None) -> str:
 
 
 async def _connect_by_proxy(streams: _Streams, address: Address, login: str) -> None:
-    """Ask the operator's proxy for a connection. Raises OSError or IncompleteReadError if the proxy refuses it."""
+    """Ask the operator's proxy for a connection. If the proxy refuses it, close `streams` and raise one of `_BROKEN`."""
     lines = [f"CONNECT {address} HTTP/1.1", f"Host: {address}", *([login] if login else []), "", ""]
-    streams[1].write("\r\n".join(lines).encode())
-    async with asyncio.timeout(_CONNECT_LIMIT_S):
-        head = await streams[0].readuntil(b"\r\n\r\n")
+    try:
+        streams[1].write("\r\n".join(lines).encode())
+        async with asyncio.timeout(_CONNECT_LIMIT_S):
+            head = await streams[0].readuntil(b"\r\n\r\n")
+        _check_reply(head)
+    except BaseException as error:
+        streams[1].close()
+        if isinstance(error, asyncio.LimitOverrunError):
+            raise OSError("the reply of the proxy is too long") from None
+        raise
+
+
+def _check_reply(head: bytes) -> None:
+    """Raise OSError unless the operator's proxy has made a connection."""
     status = head.split(b"\r\n")[0].split(b" ")
     if len(status) < 2 or status[1] != b"200":  # noqa: PLR2004 - a status line has a code
         raise OSError(f"the proxy says {b' '.join(status).decode('latin-1')}")
@@ -258,17 +305,29 @@ def _is_local(host: str) -> bool:
     )
 
 
-def _error(status: str, reason: str) -> bytes:
+async def _send_error(program: asyncio.StreamWriter, status: str, reason: str) -> None:
     body = f"{reason}\n".encode()
     head = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-    return head.encode() + body
+    program.write(head.encode() + body)
+    await program.drain()
+
+
+async def _carry_both(program: _Streams, host: _Streams) -> None:
+    """Copy in both directions until both have ended, or until one of them fails, which ends the other one."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_carry(program[0], host[1]))
+            group.create_task(_carry(host[0], program[1]))
+    except* _BROKEN:
+        pass
 
 
 async def _carry(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    """Copy what arrives until one of the ends is closed."""
-    with suppress(OSError):
-        while data := await source.read(_CHUNK_BYTES):
-            target.write(data)
-            await target.drain()
-        if target.can_write_eof():
-            target.write_eof()
+    """Copy what arrives until the source ends. Raises one of `_BROKEN` if the source or the target is gone."""
+    while data := await source.read(_CHUNK_BYTES):
+        if target.is_closing():
+            raise ConnectionResetError("the target is gone")
+        target.write(data)
+        await target.drain()
+    if target.can_write_eof() and not target.is_closing():
+        target.write_eof()

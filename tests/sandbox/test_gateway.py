@@ -1,9 +1,13 @@
 """Test that a program reaches only allowed hosts by its gateway, never this machine, and not even by tricks."""
 
 import asyncio
-from contextlib import asynccontextmanager
+import gc
+import socket
+import struct
+from contextlib import asynccontextmanager, suppress
 
 import pytest
+import uvloop
 
 from referee.sandbox import gateway
 from referee.sandbox.gateway import Address, Gateway
@@ -11,6 +15,24 @@ from referee.sandbox.gateway import Address, Gateway
 REGISTRY = Address("registry.example", 443)
 PLAIN = Address("plain.example", 8080)
 END = b"\r\n\r\n"
+
+
+@asynccontextmanager
+async def proxy_server(reply):
+    """Serve a proxy of the operator that gives `reply`, and yield its port, what it was asked, and when it was left."""
+    asked = []
+    left = asyncio.Event()
+
+    async def serve(reader, writer):
+        asked.append(await reader.readuntil(END))
+        writer.write(reply)
+        with suppress(ConnectionResetError):
+            await reader.read()
+        left.set()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1], asked, left
 
 
 @asynccontextmanager
@@ -174,7 +196,14 @@ async def test_proxy_of_the_operator_gets_its_password_from_the_gateway(tmp_path
         b"POST http://plain.example:8080/ HTTP/1.1",
         b"GET http://plain.example:8080/ HTTP/1.1\r\na: b\nConnection: keep-alive",
         b"GET /etc/passwd HTTP/1.1",
+        b"GET http://plain.example:8080/ HTTP/1.1\r\na: b\r\n c: d",
+        b"GET http://plain.example:8080/ HTTP/1.1\r\nno header",
+        b"GET http://plain.example:8080/ HTTP/1.1\r\nContent-Length : 5",
         b"CONNECT registry.example:x HTTP/1.1",
+        b"CONNECT registry.example:65536 HTTP/1.1",
+        b"CONNECT evil/example:443 HTTP/1.1",
+        b"CONNECT " + b"a" * 256 + b":443 HTTP/1.1",
+        b"GET http://" + b"a" * 256 + b"/ HTTP/1.1",
         b"a" * 100_000,
     ],
 )
@@ -185,3 +214,176 @@ async def test_wrong_request_is_closed_without_a_connection(tmp_path, request_he
         assert await reader.read() == b""
         writer.close()
         assert (served.refused, served.unreachable) == (set(), set())
+
+
+async def test_headers_that_announce_content_are_dropped_in_any_spelling(tmp_path, monkeypatch):
+    dropped = (
+        "content-LENGTH: 5",
+        "Transfer-encoding: chunked",
+        "TE: trailers",
+        "Trailer: a",
+        "upgrade: b",
+        "PROXY-AUTHORIZATION: c",
+    )
+    async with (
+        echo_server() as (address, heads),
+        Gateway(tmp_path / "socket", {PLAIN}, proxies={}),
+    ):
+        connect_to(monkeypatch, address)
+        lines = "\r\n".join(["GET http://plain.example:8080/ HTTP/1.1", *dropped, "Accept: d"])
+        _, _, writer = await ask(tmp_path / "socket", lines.encode() + END)
+        writer.close()
+    assert heads == [
+        b"GET / HTTP/1.1\r\nHost: plain.example:8080\r\nConnection: close\r\nAccept: d" + END
+    ]
+
+
+async def test_only_the_first_hosts_are_named(tmp_path):
+    async with Gateway(tmp_path / "socket", {REGISTRY}, proxies={}) as served:
+        for number in range(30):
+            request = f"CONNECT host{number}.example:443 HTTP/1.1".encode() + END
+            _, _, writer = await ask(tmp_path / "socket", request)
+            writer.close()
+    assert served.refused == {f"host{number}.example:443" for number in range(20)}
+
+
+async def test_connection_above_the_limit_is_closed_until_another_one_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr(gateway, "MAX_CONNECTIONS", 1)
+    request = b"CONNECT evil.example:443 HTTP/1.1" + END
+    async with Gateway(tmp_path / "socket", {REGISTRY}, proxies={}):
+        first, first_writer = await asyncio.open_unix_connection(tmp_path / "socket")
+        second, second_writer = await asyncio.open_unix_connection(tmp_path / "socket")
+        async with asyncio.timeout(5):
+            assert await second.read() == b""
+        second_writer.close()
+        first_writer.write(request)
+        assert b" 403 " in await first.read()
+        first_writer.close()
+        reply, _, writer = await ask(tmp_path / "socket", request)
+        assert b" 403 " in reply
+        writer.close()
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_reset_by_the_host_ends_both_directions(tmp_path, monkeypatch, new_loop):
+    async def reset(reader, writer):
+        await reader.read(1)
+        linger = struct.pack("ii", 1, 0)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        writer.transport.abort()
+
+    async def run():
+        server = await asyncio.start_server(reset, "127.0.0.1", 0)
+        async with server, Gateway(tmp_path / "socket", {REGISTRY}, proxies={}) as served:
+            connect_to(monkeypatch, Address(*server.sockets[0].getsockname()))
+            request = b"CONNECT registry.example:443 HTTP/1.1" + END
+            _, reader, writer = await ask(tmp_path / "socket", request)
+            writer.write(b"x")
+            async with asyncio.timeout(5):
+                assert await reader.read() == b""
+                await asyncio.gather(*served._tasks)
+            writer.close()
+            await writer.wait_closed()
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(run())
+
+
+def test_program_that_leaves_before_the_reply_causes_no_error(tmp_path, monkeypatch):
+    writers = []
+    errors = []
+    accept = Gateway._accept
+
+    def note_and_accept(self, reader, writer):
+        writers.append(writer)
+        accept(self, reader, writer)
+
+    async def lose_program(*_, **__):
+        writers[0].transport.abort()
+        raise OSError("no route")
+
+    monkeypatch.setattr(Gateway, "_accept", note_and_accept)
+    monkeypatch.setattr(gateway, "_connect", lose_program)
+
+    async def run():
+        asyncio.get_running_loop().set_exception_handler(lambda _, error: errors.append(error))
+        async with Gateway(tmp_path / "socket", {REGISTRY}, proxies={}) as served:
+            reader, writer = await asyncio.open_unix_connection(tmp_path / "socket")
+            writer.write(b"CONNECT registry.example:443 HTTP/1.1" + END)
+            assert await reader.read() == b""
+            writer.close()
+            await writer.wait_closed()
+        assert served.unreachable == {str(REGISTRY)}
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(run())
+        gc.collect()
+    assert errors == []
+
+
+@pytest.mark.parametrize(
+    ("proxy", "reason"),
+    [
+        ("https://ann:secret@127.0.0.1:{port}", b"the scheme https"),
+        ("socks5://ann:secret@127.0.0.1:{port}", b"the scheme socks5"),
+        ("http://ann:secret@127.0.0.1:{port}x", b"https_proxy is not the URL of a proxy"),
+        ("http://ann:secret/@127.0.0.1:{port}", b"https_proxy is not the URL of a proxy"),
+    ],
+)
+async def test_proxy_that_is_not_supported_is_not_connected_to(tmp_path, proxy, reason):
+    async with proxy_server(b"HTTP/1.1 200 OK" + END) as (port, asked, _):
+        proxies = {"https": proxy.format(port=port)}
+        async with Gateway(tmp_path / "socket", {REGISTRY}, proxies=proxies) as served:
+            reader, writer = await asyncio.open_unix_connection(tmp_path / "socket")
+            writer.write(b"CONNECT registry.example:443 HTTP/1.1" + END)
+            async with asyncio.timeout(5):
+                reply = await reader.read()
+            writer.close()
+    assert reply.startswith(b"HTTP/1.1 502 ")
+    assert reason in reply
+    assert b"secret" not in reply
+    assert (served.unreachable, asked) == ({str(REGISTRY)}, [])
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (b"HTTP/1.1 407 Proxy Authentication Required" + END, b"the proxy says HTTP/1.1 407"),
+        (b"a" * 200_000 + END, b"the reply of the proxy is too long"),
+    ],
+)
+async def test_proxy_that_makes_no_connection_is_left(tmp_path, answer, reason):
+    async with proxy_server(answer) as (port, _, left):
+        proxies = {"https": f"http://127.0.0.1:{port}"}
+        async with Gateway(tmp_path / "socket", {REGISTRY}, proxies=proxies) as served:
+            reader, writer = await asyncio.open_unix_connection(tmp_path / "socket")
+            writer.write(b"CONNECT registry.example:443 HTTP/1.1" + END)
+            async with asyncio.timeout(5):
+                reply = await reader.read()
+                await left.wait()
+            writer.close()
+    assert reply.startswith(b"HTTP/1.1 502 ")
+    assert reason in reply
+    assert served.unreachable == {str(REGISTRY)}
+
+
+@pytest.mark.parametrize(
+    ("request_line", "expected"),
+    [
+        (
+            b"CONNECT [2001:DB8::1]:443 HTTP/1.1",
+            b"CONNECT [2001:db8::1]:443 HTTP/1.1\r\nHost: [2001:db8::1]:443",
+        ),
+        (
+            b"GET http://[2001:db8::1]:443/a HTTP/1.1",
+            b"GET http://[2001:db8::1]:443/a HTTP/1.1\r\nHost: [2001:db8::1]:443",
+        ),
+    ],
+)
+async def test_ipv6_address_is_passed_on_with_brackets(tmp_path, request_line, expected):
+    async with proxy_server(b"HTTP/1.1 200 OK" + END) as (port, asked, _):
+        proxies = dict.fromkeys(("http", "https"), f"http://127.0.0.1:{port}")
+        async with Gateway(tmp_path / "socket", {Address("2001:db8::1", 443)}, proxies=proxies):
+            _, _, writer = await ask(tmp_path / "socket", request_line + END)
+            writer.close()
+    assert asked[0].startswith(expected + b"\r\n")
