@@ -85,7 +85,7 @@ import postgres_server  # noqa: E402 - imports of the project come after `config
 from strongest_isolation import strongest  # noqa: E402 - the same
 
 from referee.sandbox import Rung  # noqa: E402 - the same
-from referee.sandbox.start import how_to_install  # noqa: E402 - the same
+from referee.sandbox.missing import how_to_install  # noqa: E402 - the same
 
 
 def pytest_addoption(parser):

@@ -19,7 +19,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import shutil
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
@@ -28,13 +27,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from referee.bots.fetch import (
-    MANAGERS,
     PROXY_PORT,
     Fetch,
     PackageManager,
+    copy_cache,
     copy_files,
     fetch_environment,
     isolated_environment,
+    list_caches,
     plan_fetches,
     rustup_folders,
     take_result,
@@ -54,7 +54,7 @@ from referee.sandbox.launcher import (
     list_left_running,
     signal_name,
 )
-from referee.sandbox.start import find_missing_library, how_to_install
+from referee.sandbox.missing import find_missing_library, find_missing_program, how_to_install
 
 LIMIT_S = 900.0
 """How many seconds a build may take, and each fetch before it."""
@@ -80,20 +80,6 @@ _OFFLINE_VARIABLES: Mapping[str, str] = {
     "npm_config_offline": "true",
 }
 """Environment variables that tell package managers in an isolated build to use only what has been fetched."""
-_CACHES: Mapping[str, tuple[str, ...]] = {
-    "cargo": (".cargo/registry",),
-    "go": ("go/pkg/mod", ".cache/go-build"),
-    "gradle": (".gradle/caches/modules-2",),
-    "mvn": (".m2/repository",),
-    "npm": (".npm/_cacache",),
-    "pip": (".cache/pip",),
-}
-"""Maps the program of a command to the cache folders to copy, relative to the user's home folder.
-
-There is none with repositories of version control systems, because packages come from registries only.
-"""
-_GO_REPOSITORIES = "go/pkg/mod/cache/vcs"
-"""The part of a cache folder of Go that is not copied."""
 _SOCKET_PATH_LIMIT = 100
 """The most bytes in the path of the gateway's socket; the limit of operating systems is 104 to 108 bytes."""
 _NO_NETWORK = re.compile(
@@ -107,12 +93,8 @@ _NO_NETWORK = re.compile(
 """Matches the error messages of package managers that cannot reach the network, or have been told to be offline."""
 _NETWORK_HINT = (
     "; a build has no network: name the packages in a lock file, or fetch them with build.fetch"
-    " (the guide, section 3)"
+    " (proto/README.md, section 3)"
 )
-_NOT_FOUND = re.compile(
-    r"\b(?:sh|bash|dash|env): (?:\d+: |line \d+: )?'?([\w.+-]+)'?: (?:(?:command )?not found|No such file)"
-)
-"""Matches the message of a shell or of `env` that a program cannot be found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +144,7 @@ async def build(
     began_s = time.monotonic()
     fetches = plan_fetches(folder, command, fetch)
     registries = read_registries(PROXY_PORT if launcher.is_sandboxed else None)
-    with _build_home(_list_caches(command, fetches), registries, folder, launcher) as home:
+    with _build_home(list_caches(command, fetches), registries, folder, launcher) as home:
         run = _Run(launcher, folder, home, registries, limit_s)
         failed: _Failure | None = None
         for each in fetches:
@@ -357,22 +339,8 @@ async def _open_gateway(
         yield gateway, socket
 
 
-def _write_settings(home: Path, registries: Registries) -> None:
-    """Write the settings files of package managers into a home folder that only the referee has written to."""
-    for name, content in registries.files.items():
-        file = home / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(content)
-
-
 def _existing(paths: Sequence[Path]) -> tuple[Path, ...]:
     return tuple(path for path in paths if os.path.exists(path))  # noqa: PTH110 - False if it cannot be looked up
-
-
-def find_missing_program(output: str) -> str | None:
-    """Return the program that a shell last reported as missing in `output`; None if no message reports one."""
-    found = _NOT_FOUND.findall(output)
-    return found[-1] if found else None
 
 
 async def _wait(launched: RunningProgram, output: Output, limit_s: float) -> str | None:
@@ -417,8 +385,8 @@ def _build_home(
     try:
         with _needs_room():
             for cache in caches:
-                _copy_cache(Path.home() / cache, home / cache)
-            _write_settings(home, registries)
+                copy_cache(Path.home() / cache, home / cache)
+            registries.write_files(home)
         yield home
     finally:
         remove_folder(home)
@@ -435,36 +403,6 @@ def _needs_room() -> Iterator[None]:
 
 def _no_room(error: OSError) -> VoidGame:
     return VoidGame(f"no room for a build: {error}")
-
-
-def _list_caches(command: Sequence[str] | None, fetches: Sequence[Fetch]) -> list[str]:
-    """Return the caches of the build command and of the package managers; none with a `build.fetch`."""
-    managers = [fetch.manager for fetch in fetches]
-    if None in managers:
-        return []
-    programs = [name for name, manager in MANAGERS.items() if manager in managers]
-    if command is not None:
-        programs.append(Path(command[0]).name)
-    return [cache for name in dict.fromkeys(programs) for cache in _CACHES.get(name, ())]
-
-
-def _copy_cache(cache: Path, target: Path) -> None:
-    """Copy a cache folder, if it exists.
-
-    A file that the user's package manager removes during the copy is left out.
-    """
-    left_out = Path.home() / _GO_REPOSITORIES
-    if cache.is_dir():
-        try:
-            shutil.copytree(
-                cache,
-                target,
-                symlinks=True,
-                ignore=lambda here, _: [left_out.name] if here == str(left_out.parent) else [],
-            )
-        except shutil.Error as errors:
-            if any(Path(source).exists() for source, _, _ in errors.args[0]):
-                raise
 
 
 def _own_environment() -> dict[str, str]:

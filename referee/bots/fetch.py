@@ -103,6 +103,22 @@ MANAGERS: Mapping[str, PackageManager] = {
 """The package managers by the names of their programs."""
 
 
+_CACHES: Mapping[str, tuple[str, ...]] = {
+    "cargo": (".cargo/registry",),
+    "go": ("go/pkg/mod", ".cache/go-build"),
+    "gradle": (".gradle/caches/modules-2",),
+    "mvn": (".m2/repository",),
+    "npm": (".npm/_cacache",),
+    "pip": (".cache/pip",),
+}
+"""Maps the program of a command to the cache folders to copy, relative to the user's home folder.
+
+There is none with repositories of version control systems, because packages come from registries only.
+"""
+_GO_REPOSITORIES = "go/pkg/mod/cache/vcs"
+"""The part of a cache folder of Go that is not copied."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fetch:
     """One command that fetches packages."""
@@ -261,3 +277,33 @@ def rustup_folders() -> tuple[Path, ...]:
     """Return the folder of rustup's toolchains; empty without rustup."""
     rustup = Path(os.environ.get("RUSTUP_HOME", Path.home() / ".rustup"))
     return (rustup,) if (rustup / "toolchains").is_dir() else ()
+
+
+def list_caches(command: Sequence[str] | None, fetches: Sequence[Fetch]) -> list[str]:
+    """Return the caches of the build command and of the package managers; none with a `build.fetch`."""
+    managers = [fetch.manager for fetch in fetches]
+    if None in managers:
+        return []
+    programs = [name for name, manager in MANAGERS.items() if manager in managers]
+    if command is not None:
+        programs.append(Path(command[0]).name)
+    return [cache for name in dict.fromkeys(programs) for cache in _CACHES.get(name, ())]
+
+
+def copy_cache(cache: Path, target: Path) -> None:
+    """Copy a cache folder, if it exists.
+
+    A file that the user's package manager removes during the copy is left out.
+    """
+    left_out = Path.home() / _GO_REPOSITORIES
+    if cache.is_dir():
+        try:
+            shutil.copytree(
+                cache,
+                target,
+                symlinks=True,
+                ignore=lambda here, _: [left_out.name] if here == str(left_out.parent) else [],
+            )
+        except shutil.Error as errors:
+            if any(Path(source).exists() for source, _, _ in errors.args[0]):
+                raise

@@ -66,6 +66,13 @@ class Registries:
     certificates: tuple[Path, ...]
     """The files and folders with CA certificates that the variables and files name."""
 
+    def write_files(self, home: Path) -> None:
+        """Write the settings files into a home folder that only the referee has written to."""
+        for name, content in self.files.items():
+            file = home / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(content)
+
 
 @dataclass
 class _Reader:

@@ -1,4 +1,4 @@
-"""Start a program by means of the shim, and find out whether the program runs. If it is missing, say how to install it.
+"""Start a program by means of the shim, and find out whether the program runs.
 
 The shim (`shim.py`) is a small script that prepares its own process and then becomes the program. If the shim fails,
 it writes the reason to the report pipe. If the shim becomes the program, it writes nothing, and the kernel closes the
@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import re
 import sys
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -24,6 +23,7 @@ from referee.errors import Cause, Evidence, Forfeit, VoidGame
 from referee.sandbox import Limits
 from referee.sandbox.bubblewrap import find_toolchains
 from referee.sandbox.launcher import SHORTAGES, RunningProgram
+from referee.sandbox.missing import how_to_install
 from referee.sandbox.resources import ProgramSpec
 from referee.sandbox.user_ids import shared_folders
 
@@ -31,53 +31,6 @@ _SHIM = Path(__file__).with_name("shim.py")
 _CANNOT_DUPLICATE_PIPE = -1
 """The error number of the OSError that uvloop raises if it cannot duplicate a pipe."""
 _REPORT_BYTES = 4096
-_PACKAGES = {
-    "cargo": "Rust: https://rustup.rs (Debian's is often too old)",
-    "cmake": "CMake: `apt install cmake make g++`",
-    "dart": "Dart: https://dart.dev/get-dart",
-    "dotnet": ".NET: https://dotnet.microsoft.com/download",
-    "g++": "a C++ compiler: `apt install g++`",
-    "gcc": "a C compiler: `apt install gcc`",
-    "go": "Go: https://go.dev/dl (Debian's is often too old)",
-    "gradle": "Gradle: https://gradle.org/install",
-    "grpc_cpp_plugin": "gRPC for C++: `apt install libgrpc++-dev protobuf-compiler-grpc`",
-    "java": "a Java runtime: `apt install openjdk-17-jdk-headless`",
-    "javac": "a JDK: `apt install openjdk-17-jdk-headless`",
-    "make": "make: `apt install make`",
-    "mvn": "Maven: `apt install maven openjdk-17-jdk-headless`",
-    "node": "Node.js: https://nodejs.org, or `apt install nodejs npm`",
-    "npm": "npm, which comes with Node.js: https://nodejs.org, or `apt install nodejs npm`",
-    "npx": "npx, which comes with Node.js: https://nodejs.org, or `apt install nodejs npm`",
-    "perl": "Perl: `apt install perl`",
-    "php": "PHP: `apt install php-cli`",
-    "pkg-config": "pkg-config: `apt install pkg-config`",
-    "protoc": "the protobuf compiler: `apt install protobuf-compiler`",
-    "ruby": "Ruby: `apt install ruby`",
-    "uv": "uv: https://docs.astral.sh/uv",
-}
-"""What to install for each well-known program."""
-_MISSING_LIBRARY = re.compile(
-    r"fatal error: '?([\w./+-]+\.h\w*)'?(?:: No such file| file not found)"  # a compiler: a header
-    r"|cannot find -l([\w+-]+)|unable to find library -l([\w+-]+)"  # a linker
-    r"|provided by \"(\w+)\" with any of|Could NOT find (\w+)|By not providing \"Find(\w+)\.cmake"  # CMake
-    r"|[Nn]o package '([\w.+-]+)' found|Package '?([\w.+-]+)'?,? (?:was )?(?:required by .*, )?not found"  # pkg-config
-)
-"""Matches messages about a header, a library or a package that a C++ build cannot find."""
-_LIBRARIES = {
-    "grpc": "gRPC for C++: `apt install libgrpc++-dev protobuf-compiler-grpc`",
-    "protobuf": "protobuf for C++: `apt install libprotobuf-dev protobuf-compiler`",
-    "google/protobuf": "protobuf for C++: `apt install libprotobuf-dev protobuf-compiler`",
-    "absl": "Abseil: `apt install libabsl-dev`",
-    "boost": "Boost: `apt install libboost-all-dev`",
-    "eigen": "Eigen: `apt install libeigen3-dev`",
-    "gtest": "GoogleTest: `apt install libgtest-dev`",
-    "nlohmann": "JSON for C++: `apt install nlohmann-json3-dev`",
-    "openssl": "OpenSSL: `apt install libssl-dev`",
-    "threads": "a C library: `apt install libc6-dev`",
-    "zlib": "zlib: `apt install zlib1g-dev`",
-    "z": "zlib: `apt install zlib1g-dev`",
-}
-"""What to install for each well-known library of C++, by the beginning of its name or of its headers."""
 _ProgramT = TypeVar("_ProgramT", bound=RunningProgram)
 
 
@@ -274,32 +227,6 @@ def parse_failure(report: str, program: str) -> Forfeit | VoidGame:
         return VoidGame(f"the isolation cannot be set up: {text}")
     missing = int(number) == errno.ENOENT and "/" not in program
     return start_failure(int(number), how_to_install(program) if missing else text)
-
-
-def how_to_install(program: str) -> str:
-    """Return a sentence that says that `program` is missing and, for well-known programs, how to install it."""
-    known = _PACKAGES.get(program)
-    return (
-        f"{program} is not installed; it belongs to {known}"
-        if known is not None
-        else f"{program} is not installed, or not in PATH"
-    )
-
-
-def find_missing_library(output: str) -> str | None:
-    """Return what to install for the first well-known library that a C++ build does not find; None if there is none.
-
-    Args:
-        output: the output of compiler, linker, CMake or pkg-config.
-    """
-    for found in _MISSING_LIBRARY.finditer(output):
-        name = next(each for each in found.groups() if each is not None)
-        for known, package in _LIBRARIES.items():
-            if re.match(rf"{re.escape(known)}(?![a-z])", name.lower()) or (
-                len(known) > 1 and name.lower().startswith(known)
-            ):
-                return f"{name} is missing; it belongs to {package}"
-    return None
 
 
 def start_failure(number: int | None, text: str) -> Forfeit | VoidGame:
