@@ -125,7 +125,6 @@ class BotProcess:
             pondering=pondering,
         )
         self._folder = ProgramFolder(folder)
-        self._is_attached = isinstance(launcher, AttachLauncher)
         self._is_relayed = spec.transport == "tcp" and launcher.is_sandboxed
         self._server = BotServer(
             self._folder.socket, self._serve, "unix" if self._is_relayed else spec.transport
@@ -227,6 +226,11 @@ class BotProcess:
             self._drains.append(asyncio.ensure_future(drain))
         self._watcher = asyncio.ensure_future(self._watch(launched))
         self._watcher.add_done_callback(self._on_watcher_done)
+
+    @property
+    def _is_attached(self) -> bool:
+        """Whether a person starts the program."""
+        return isinstance(self._launcher, AttachLauncher)
 
     async def _serve(self, stream: Stream) -> None:
         """Serve a stream that was opened to the bot's server, with a log if there is one."""

@@ -96,7 +96,8 @@ def debug(
 ) -> None:
     """Send the requests of a stored game to a bot again, and compare its replies with the stored ones.
 
-    The last request is that of the first fault of the seat, or that after MOVE. There are no time limits. The exit code is 1
+    Requests are sent up to the first fault of the seat, or up to MOVE if you name one. There are no time limits. The
+    exit code is 1
     if the bot has a fault, and 0 otherwise.
 
     Example: referee bots debug my_bot demo-17
