@@ -12,6 +12,7 @@ from extended import extend_cases_but
 from real_runs import SAMPLE_BOTS, place, run_here
 from strongest_isolation import strongest
 
+from referee.bots.manifest import Build, load_manifest
 from referee.cli import isolation
 from referee.cli import run as run_command
 from referee.errors import UserError
@@ -174,13 +175,22 @@ def test_bot_in_python_imports_the_packages_of_its_requirements(here):
 
 
 @pytest.mark.extended("plays more bots in the sandbox")
-def test_fetch_of_a_manifest_is_shown_to_whoever_plays_the_bot(here):
+def test_fetch_of_a_manifest_is_shown_to_whoever_plays_or_checks_the_bot(here):
     bot = built_bot(here, "fetches", "test", "-e", "got")
     with (bot / "bot.toml").open("a") as manifest:
         manifest.write('fetch = ["touch", "got"]\n')
-    done = here.referee("play", bot, GREEDY, "--ruleset", "duel", **STRONGEST)
-    assert done.returncode == 0, done.stderr
-    assert "Fetching the packages of fetches: touch got\n" in done.stderr
+    for command in (("play", bot, GREEDY, "--ruleset", "duel"), ("bots", "check", bot, "--quick")):
+        done = here.referee(*command, **STRONGEST)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "Fetching the packages of fetches: touch got\n" in done.stderr
+
+
+def test_command_of_a_fetch_is_shown_without_markup_and_control_characters(capsys):
+    build = Build(command=("true",), fetch=("sh", "-c", "[conceal]x[/b]\x1b[8m"))
+    manifest = load_manifest(GREEDY).model_copy(update={"build": build})
+    isolation.announce_fetch(manifest)
+    shown = capsys.readouterr().err
+    assert shown == "Fetching the packages of greedy: sh -c [conceal]x[/b]\\x1b[8m\n"
 
 
 @pytest.mark.extended("plays more bots in the sandbox")
