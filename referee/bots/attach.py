@@ -88,7 +88,7 @@ class AttachedProgram:
 
 
 class _UnknownProcess:
-    """A `Process` that somebody else has started. Its exit code is never known."""
+    """A `Process` that somebody else has started. `returncode` stays None, and `wait` returns 0 when the referee needs the program no more."""
 
     pid = 0
     returncode: int | None = None

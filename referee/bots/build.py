@@ -1,7 +1,7 @@
 """Build a bot: fetch its packages, run its build command with limits, keep the output, and leave no process running.
 
-A build has no network. Before it, package managers fetch the packages that the bot's files name; `fetch` plans that. In a
-sandbox they reach only the registries, by a gateway:
+In a sandbox, a build has no network. On each rung, package managers fetch the packages that the bot's files name before it;
+`fetch` plans that. In a sandbox they reach only the registries, by a gateway:
 
     fetch   the files that name packages, the home folder    registries only
     build   the bot's folder, the same home folder           no network
@@ -92,7 +92,7 @@ _NO_NETWORK = re.compile(
 )
 """Matches the error messages of package managers that cannot reach the network, or have been told to be offline."""
 _NETWORK_HINT = (
-    "; a build has no network: name the packages in a lock file, or fetch them with build.fetch"
+    "; a build has no network: name the packages in a file that a package manager reads, or set build.fetch"
     " (proto/README.md, section 3)"
 )
 
@@ -102,7 +102,7 @@ class Built:
     """The result of a build and of the fetches before it."""
 
     reason: str | None
-    """Why the fetch or the build failed, in one sentence; None if all succeeded."""
+    """Why the bot cannot be used, in one sentence; None if the build succeeded, even after a failed fetch."""
     output: str
     """The beginning and the end of standard output and standard error, mixed, with control characters escaped."""
     elapsed_s: float
@@ -127,8 +127,8 @@ async def build(
     """Fetch the packages of a bot, run its build command in its folder, and return the result, also after a failure.
 
     Isolated programs get a new home folder and few environment variables. Programs that are not isolated get all
-    environment variables of the referee except `_SECRETS`. If a fetch fails because no registry can be reached, the
-    build runs all the same, since the user's caches may have all that it needs.
+    environment variables of the referee except `_SECRETS`. If a fetch fails and a registry could not be reached, the
+    build runs all the same, since copied caches may have all that it needs.
 
     Args:
         command: the program and its arguments; None if the bot needs no build, but perhaps packages.
@@ -261,9 +261,7 @@ class _Run:
             if gateway.unreachable:
                 reason += f"; cannot be reached: {', '.join(sorted(gateway.unreachable))}"
             if gateway.refused:
-                reason += (
-                    f"; not a registry that this machine uses: {', '.join(sorted(gateway.refused))}"
-                )
+                reason += f"; refused, because it is no registry of the settings or is on this machine: {', '.join(sorted(gateway.refused))}"
         if fetch.manager is not None and fetch.manager.rule and not lacks_network:
             reason += f"; {fetch.manager.rule}"
         is_decisive = fetch.manager is None or fetch.manager.is_decisive

@@ -52,7 +52,7 @@ Hosts = Collection[str]
 def check_requirements(file: str, content: bytes, hosts: Hosts) -> bytes:  # noqa: ARG001
     """Return the lines of a `requirements.txt`, without comments: what was checked is what pip reads.
 
-    Raises `UserError` for options, for everything that is not a name with versions, and for what is too long.
+    Raises `UserError` for options other than `--hash` and `_REQUIREMENT_OPTIONS`, for everything that is not a name with versions, and for what is too long.
     """
     lines = re.sub(r"\\\r?\n", " ", _text(file, content)).splitlines()
     kept = [" ".join(re.sub(r"(^|\s)#.*", "", line).split()) for line in lines]

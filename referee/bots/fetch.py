@@ -1,8 +1,8 @@
 """Plan how the packages are fetched that a bot needs: which package manager, with which files, in which environment.
 
-A build has no network. So its packages are fetched before it, by package managers alone: they see copies of the files
-that name the packages, but no program of the bot. What they fetch is in the home folder of the build, or is moved into the
-bot's folder. `build` in `bots/build.py` runs the plan.
+A build has no network in a sandbox. So its packages are fetched before it. Package managers see only copies of the files
+that name packages; a `build.fetch` is a command of the bot, and runs in the bot's folder. What package managers fetch is
+in the home folder of the build, or is moved into the bot's folder. `build` in `bots/build.py` runs the plan.
 """
 
 from __future__ import annotations

@@ -138,7 +138,13 @@ def play(
         bool,
         typer.Option("--watch", help="Show every move and every fault while the game is played."),
     ] = False,
-    keep: Annotated[bool, typer.Option("--keep", help="Store the game in the league.")] = False,
+    keep: Annotated[
+        bool,
+        typer.Option(
+            "--keep",
+            help="Store the game in the league. Bots given as folders are added to the league, which is created if it does not exist.",
+        ),
+    ] = False,
     start: Annotated[
         str | None,
         typer.Option(
@@ -216,7 +222,7 @@ def play(
 
 
 def _check_attach(seat: int, seats: int, *, keep: bool) -> None:
-    """Raise UserError if `--attach` names no seat, or if a game is kept whose bot is not the one in the league."""
+    """Raise UserError if `--attach` names no seat, or if the game is kept: a person may start another program than the league's."""
     if seat >= seats:
         raise UserError(f"--attach: the game has the seats 0 to {seats - 1}")
     if keep:

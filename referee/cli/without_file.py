@@ -50,7 +50,8 @@ BudgetKeyOption = Annotated[
 NameKeyOption = Annotated[
     str | None,
     typer.Option(
-        "--name", help="Without a file: the name of the tournament. By default that of the ruleset."
+        "--name",
+        help="Without a file: the name of the tournament. By default the value of --ruleset, or `tournament` without it.",
     ),
 ]
 SetOption = Annotated[
@@ -117,12 +118,13 @@ def _read_setting(setting: str) -> dict[str, Any]:
 def _merge(content: dict[str, Any], added: Mapping[str, Any], prefix: str = "") -> None:
     """Add keys to the content of a file. Raises UserError if a key is there already."""
     for key, value in added.items():
-        inner = content.setdefault(key, {} if isinstance(value, Mapping) else value)
-        if inner is value:
-            continue
-        if not (isinstance(inner, dict) and isinstance(value, Mapping)):
+        inner = content.get(key)
+        if key not in content:
+            content[key] = value
+        elif isinstance(inner, dict) and isinstance(value, Mapping):
+            _merge(inner, value, f"{prefix}{key}.")
+        else:
             raise UserError(f"--set: {prefix}{key}: given twice")
-        _merge(inner, value, f"{prefix}{key}.")
 
 
 def check_new(file: Path) -> None:

@@ -102,7 +102,7 @@ class Gateway:
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self.refused: set[str] = set()
-        """The first hosts, each with its port, that the program wanted to reach and that are not allowed."""
+        """The first hosts, each with its port, that were refused: not allowed, or on this machine."""
         self.unreachable: set[str] = set()
         """The first allowed hosts that could not be reached."""
 

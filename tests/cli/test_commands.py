@@ -282,6 +282,7 @@ def test_game_is_played_on_from_a_position(here):
     ("start", "options", "says"),
     [
         ("cup-1", (), "--from: 'cup-1': write GAME:MOVE, such as demo-17:42"),
+        ("cup-1:9999999999", (), "--from: 'cup-1:9999999999': write GAME:MOVE, such as demo-17:42"),
         ("cup-1:²", (), "--from: 'cup-1:²': write GAME:MOVE, such as demo-17:42"),
         ("cup-1:9999", (), "--from: cup-1 ends with move "),
         ("cup-99:1", (), "no game 'cup-99'"),

@@ -84,6 +84,7 @@ def test_single_word_is_a_file_that_leaves_nothing_to_options(here):
         ({"seats": 3}, (), "tournament run: seats: duel has 2 players, not 3"),
         (DUEL, ("mathes=2",), "tournament run: mathes: unknown key (did you mean 'matches'?)"),
         (DUEL, ("matches=2",), "--set: matches: given twice"),
+        (DUEL, (f"matches={DUEL['matches']}",), "--set: matches: given twice"),
         (DUEL, ("clocks.bank=1", "clocks={bank=2}"), "--set: clocks.bank: given twice"),
         (DUEL, ("clocks.bank=1", "clocks=2"), "--set: clocks: given twice"),
         (DUEL, ("until",), "--set: 'until': write KEY=VALUE, such as clocks.decision=2"),

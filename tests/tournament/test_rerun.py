@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from played import record
+from sample_league import SampleLeague
 
 from referee.clocks import Clocks, DecisionTime
 from referee.errors import Cause, Evidence, Forfeit, Strike
@@ -12,7 +13,7 @@ from referee.match.play import GameSetup, play_game
 from referee.match.replay import Difference
 from referee.records import BotId, Fault, Move, Reply, Request
 from referee.rules.actions import Choice, Decision, DecisionKind
-from referee.tournament.rerun import Exchange, StoredSeat
+from referee.tournament.rerun import Exchange, StoredSeat, find_stored_seat
 
 CLOCKS = Clocks(decision_us=400, bank_us=2_000, increment_us=90)
 
@@ -56,6 +57,13 @@ async def play(faults):
 
 def stored_seat(game, seat):
     return StoredSeat(record=game, seat=seat, opaque_id="g", seed=1, names=())
+
+
+def test_game_outside_tournaments_may_have_an_id_that_begins_like_one(tmp_path):
+    sample = SampleLeague(tmp_path, "cup.toml")
+    game = replace(record("duel", 2), game_id="cup-0a1b")
+    assert find_stored_seat(sample.league, game, 1).opaque_id == "cup-0a1b"
+    sample.league.close()
 
 
 @pytest.mark.parametrize(
