@@ -143,8 +143,8 @@ def test_build_has_no_network_and_the_error_says_where_packages_come_from(here):
     done = here.referee("play", bot, GREEDY, "--ruleset", "duel", **STRONGEST)
     assert done.returncode == 2
     assert done.stderr.endswith(
-        "referee: asks: bot.toml: build.command: exited with 1; a build has no network: name the packages in a lock"
-        " file, or fetch them with build.fetch (the guide, section 3)\n"
+        "referee: asks: bot.toml: build.command: exited with 1; a build has no network: name the packages in a file"
+        " that a package manager reads, or set build.fetch (proto/README.md, section 3)\n"
     )
 
 
