@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 from referee.clocks import Clocks, DecisionTime
 from referee.errors import PROCESS_CAUSES, Cause, Evidence
@@ -329,3 +329,16 @@ class Player(Protocol):
         evidence of the error, `elapsed_us` is the time from the request to the fault.
         """
         ...
+
+
+class Meetings(NamedTuple):
+    """What the games of a ruleset tell about a pair of bots."""
+
+    first: int
+    """A bot, as a position in a list of bots."""
+    second: int
+    """The other bot, which comes later in the list."""
+    compared: float
+    """Sum of the weights of the games with both bots: 2 / k for a table of k seats."""
+    better: float
+    """Sum of the weights of those games in which the first bot ranked higher; a tie counts one half."""

@@ -39,6 +39,7 @@ _MAX_MESSAGE = 4_000
 _GROUPS = {
     "tournament": "Run tournaments and show their results.",
     "bots": "Create, check, submit and show bots.",
+    "ladder": "Rate the bots of the league with the fewest games.",
     "stats": "Show who beats whom, and the effects of seats, luck and collusion.",
     "game": "List, show and replay games.",
 }
@@ -90,6 +91,10 @@ _COMMANDS = {
     "bots challenge": (
         "compare",
         "Rate a bot: play a gauntlet of it against the other current bots of the league.",
+    ),
+    "ladder run": (
+        "ladder",
+        "Play, for some minutes, always the match that tells most about the order of the league's bots.",
     ),
     "bots list": ("bots", "List the versions of all bots in the league, without retired versions."),
     "bots show": (

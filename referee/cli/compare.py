@@ -193,7 +193,12 @@ def challenge(
         )
     with League.open(league, create=False, db=db) as store:
         challenger = find_bot(store, bot).bot
-        field = _find_field(store, challenger, ruleset)
+        field = find_field(store, ruleset, challenger)
+    if not field.bots:
+        raise UserError(
+            f"{store.where}: no other bot can play against {challenger}; to add one, such as a sample bot:"
+            f" referee bots submit {SAMPLE_BOTS / 'greedy'}"
+        )
     for other in field.left_out:
         notes.print(other, soft_wrap=True)
     config = _make_gauntlet(challenger, field.bots, ruleset, seats, budget)
@@ -211,8 +216,8 @@ def challenge(
         console.print(f"To see the bot among all bots of the league: {again}", soft_wrap=True)
 
 
-class _Field(NamedTuple):
-    """The bots that a challenger meets."""
+class Field(NamedTuple):
+    """The current bots of a league that can play a ruleset."""
 
     bots: tuple[str, ...]
     """`name@version` of each."""
@@ -220,16 +225,16 @@ class _Field(NamedTuple):
     """A sentence about each current bot that cannot play, with the reason."""
 
 
-def _find_field(store: League, challenger: BotId, ruleset: str) -> _Field:
-    """Return the newest active version of each other bot of the league.
+def find_field(store: League, ruleset: str, challenger: BotId | None = None) -> Field:
+    """Return the newest active version of each bot of the league, without any version of the challenger.
 
-    Raises UserError if no other bot plays the ruleset, or if the league's copy of a bot is gone.
+    Raises UserError if the league's copy of a bot is gone.
     """
     active = {row.name: row for row in store.bots() if row.retired_at_us is None}
     roster = roster_of(store)
     bots, left_out = [], []
     for row in active.values():
-        if row.name == challenger.name or row.language == PERSON:
+        if row.language == PERSON or (challenger is not None and row.name == challenger.name):
             continue
         manifest = roster.manifest(row.bot)
         limits = manifest.limits.explicit.items()
@@ -239,12 +244,7 @@ def _find_field(store: League, challenger: BotId, ruleset: str) -> _Field:
             left_out.append(f"{row.bot} is left out: it asks for more than the default limits.")
         else:
             bots.append(str(row.bot))
-    if not bots:
-        raise UserError(
-            f"{store.where}: no other bot can play against {challenger}; to add one, such as a sample bot:"
-            f" referee bots submit {SAMPLE_BOTS / 'greedy'}"
-        )
-    return _Field(tuple(bots), tuple(left_out))
+    return Field(tuple(bots), tuple(left_out))
 
 
 def _make_gauntlet(

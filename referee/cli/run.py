@@ -298,9 +298,13 @@ def play_to_end(
                 console.print(f"Stopped. To try again: {again}", soft_wrap=True)
         raise
     tournament = find_tournament(store, tournament.name)  # may have stopped early: read again
-    rows, analysed = current_ratings(store, GameFilter(tournament=tournament.name))
+    choice, title = GameFilter(tournament=tournament.name), tournament.name
+    if tournament.config.ladder is not None:
+        choice = GameFilter(ruleset=tournament.config.stages[0].ruleset.name)
+        title = "the league"
+    rows, analysed = current_ratings(store, choice)
     if rows:
-        console.print(RowsTable(RatingRow, rows, tournament.name))
+        console.print(RowsTable(RatingRow, rows, title))
         print_notes(name_deviations(analysed))
     faults = fault_rows(store.faults(tournament=tournament.name))
     if faults:
@@ -311,7 +315,7 @@ def play_to_end(
             soft_wrap=True,
         )
         raise typer.Exit(INTERRUPTED)
-    ended = describe_stop(tournament) if tournament.config.until else "All games are played."
+    ended = describe_stop(tournament) if tournament.config.has_looks else "All games are played."
     for number, part in enumerate(tournament.parts):
         seed = part.seed.hex() if part.seed is not None else ""
         label = f"Seed of {part_title(number)}" if number else f"{ended} Seed"

@@ -355,8 +355,14 @@ def _print_commitment(number: int, part: Part) -> None:
 
 
 def describe_stop(tournament: TournamentState) -> str:
-    """Return a sentence that says after how many rounds a tournament ended. The tournament file must have `until`."""
+    """Return a sentence that says after how many rounds a tournament with looks ended."""
     rounds, after = count_rounds(tournament.config), tournament.stopped_after
+    if tournament.config.ladder is not None:
+        return (
+            "The last planned game is played."
+            if after is None
+            else f"The time is over after {after} rounds."
+        )
     if after is None:
         return f"The last of {rounds} rounds is played: not all standings were settled earlier."
     return f"Settled after {after} of {rounds} rounds."

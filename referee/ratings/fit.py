@@ -61,10 +61,9 @@ def fit(
     skills = priors.copy() if start is None else np.broadcast_to(start, priors.shape).copy()
     for _ in range(_STEPS):
         lead = (skills[:, first] - skills[:, second]) / scale
-        win, loss = hazard(lead), hazard(-lead)
         worse = compared - better
-        pull = (better * win - worse * loss) / scale
-        bend = (better * win * (win + lead) + worse * loss * (loss - lead)) / scale**2
+        pull = (better * hazard(lead) - worse * hazard(-lead)) / scale
+        bend = _bend(lead, better, worse) / scale**2
         slope = precision * (priors - skills) + _sum_pulls(first, second, pull, skills.shape[1])
         curvature = _curvature(first, second, bend, skills.shape[1], precision)
         step = np.linalg.solve(curvature, slope[:, :, None])[:, :, 0]
@@ -72,6 +71,31 @@ def fit(
         if np.abs(step).max(initial=0.0) <= within:
             return skills
     raise ArithmeticError(f"the fit has not converged in {_STEPS} steps")
+
+
+def covariance(
+    pairs: Ints, compared: Floats, better: Floats, skills: Floats, settings: Settings
+) -> Floats:
+    """Return the (n, n) covariance of the skills of a fit, by Laplace's approximation.
+
+    This approximation is a normal distribution with the same maximum and the same curvature there as the posterior. It takes the games
+    of a match as independent, which they are not; so use it to compare uncertainties, and `intervals.py` to state them.
+
+    Args:
+        pairs: (P, 2) as for `fit`.
+        compared: (P,) sum of the weights of the meetings of each pair.
+        better: (P,) sum of the weights of the meetings in which the first bot ranked higher.
+        skills: (n,) the fit.
+        settings: as for `fit`.
+    """
+    scale = np.sqrt(2) * settings.beta
+    first, second = pairs[:, 0], pairs[:, 1]
+    lead = (skills[first] - skills[second]) / scale
+    bend = _bend(lead, better, compared - better) / scale**2
+    inverse: Floats = np.linalg.inv(
+        _curvature(first, second, bend[None], len(skills), settings.sigma**-2)[0]
+    )
+    return inverse
 
 
 def find_beaten(pairs: Ints, better: Floats, worse: Floats, bots: int) -> Flags:
@@ -102,6 +126,19 @@ def hazard(lead: Floats) -> Floats:
     """
     hazard: Floats = np.exp(-lead * lead / 2 - _LOG_ROOT_TAU - log_ndtr(lead))
     return hazard
+
+
+def _bend(lead: Floats, better: Floats, worse: Floats) -> Floats:
+    """Return the second derivatives of the log posterior with respect to the lead of each pair, with the sign reversed.
+
+    Args:
+        lead: the lead of the first bot of each pair, divided by sqrt(2) beta. The derivatives have the same unit.
+        better: sum of the weights of the meetings in which the first bot ranked higher.
+        worse: sum of the weights of the meetings in which the second bot ranked higher.
+    """
+    win, loss = hazard(lead), hazard(-lead)
+    bend: Floats = better * win * (win + lead) + worse * loss * (loss - lead)
+    return bend
 
 
 def _sum_pulls(first: Ints, second: Ints, pull: Floats, bots: int) -> Floats:

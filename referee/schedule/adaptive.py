@@ -107,16 +107,16 @@ class _Draw:
         self._open_bots = {bot for pair in self._met for bot in pair}
         self._played = Counter[int]()
         """The matches of each bot in the stage."""
-        self._neighbours = Counter[Pair]()
-        """How often the second bot was the left neighbour of the first bot in the stage."""
+        earlier = list(earlier)
         for order in earlier:
-            self._note(order)
+            self._played.update(order)
+        self._seat_orders = SeatOrders(earlier)
 
     def orders(self) -> Iterator[tuple[int, ...]]:
         """Yield the clockwise order of the bots in each further match."""
         while True:
-            order = self._order(sorted(self._fill_table()))
-            self._note(order)
+            order = self._seat_orders.choose(sorted(self._fill_table()))
+            self._played.update(order)
             for pair in combinations(sorted(order), 2):
                 if pair in self._met:
                     self._met[pair] += 1
@@ -147,14 +147,27 @@ class _Draw:
         """Return the sort key for the bot that takes a free seat when no open pair fits."""
         return bot not in self._open_bots, self._played[bot], bot
 
-    def _order(self, table: Sequence[int]) -> tuple[int, ...]:
+
+class SeatOrders:
+    """Chooses the clockwise order of the bots of a table: each bot sits beside bots that it has sat beside least often.
+
+    Args:
+        earlier: the clockwise orders of all earlier matches.
+    """
+
+    def __init__(self, earlier: Iterable[Sequence[int]]) -> None:
+        self._neighbours = Counter[Pair]()
+        """How often the second bot was the left neighbour of the first bot."""
+        for order in earlier:
+            self._neighbours.update(_pairs(order))
+
+    def choose(self, table: Sequence[int]) -> tuple[int, ...]:
+        """Return the order of the next match, which counts for later ones. The first bot of `table` stays first."""
         first, *others = table
         choice = ((first, *each) for each in permutations(others))
-        return min(choice, key=lambda order: sum(self._neighbours[pair] for pair in _pairs(order)))
-
-    def _note(self, order: Sequence[int]) -> None:
-        self._played.update(order)
-        self._neighbours.update(_pairs(order))
+        best = min(choice, key=lambda order: sum(self._neighbours[pair] for pair in _pairs(order)))
+        self._neighbours.update(_pairs(best))
+        return best
 
 
 def _pairs(order: Sequence[int]) -> list[Pair]:

@@ -251,16 +251,16 @@ def _make_schedule(
 ) -> tuple[ScheduledGame, ...]:
     """Return the games of the schedule in the archive. `verify_tournament` compares them with the configuration.
 
-    Without `until`, the archive must have exactly the games that the configuration makes. With `until` it may have fewer, because looks
-    may have dropped some. Raises Difference if the number is wrong, and as `_make_games` does.
+    Without looks, the archive must have exactly the games that the configuration makes. With looks it may have fewer, because a look may
+    have dropped some. Raises Difference if the number is wrong, and as `_make_games` does.
     """
     most = _count_games(config, played_stages(config, tournament.stopped_after))
-    if not 0 < parts[0].games <= most or (config.until is None and parts[0].games < most):
+    if not 0 < parts[0].games <= most or (not config.has_looks and parts[0].games < most):
         count = sum(len(match.games) for match in tournament.schedule)
         expected = most + sum(part.games for part in parts[1:])
         raise Difference(
             f"{archive_format.TOURNAMENT}: schedule: {count} games, but the configuration makes"
-            f" {'at most ' if config.until else ''}{expected}"
+            f" {'at most ' if config.has_looks else ''}{expected}"
         )
     return _make_games(config, tournament.schedule, "schedule")
 

@@ -123,7 +123,7 @@ def _make_bots_model(
 
 def _make_planned_schedule(tournament: Tournament) -> tuple[archive_format.Match, ...] | None:
     """Return the planned matches; None if exactly these matches are stored before all extensions."""
-    if tournament.config.until is None:
+    if not tournament.config.has_looks:
         return None
     planned = plan_games(tournament.config)
     stored = tournament.schedule[: tournament.parts[0].games]

@@ -8,11 +8,11 @@ At each look the `Conductor` stores what the `Course` says: that the tournament 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
-from math import ceil
 
 from referee import deals
 from referee.bots.manifest import BotSpec
@@ -33,6 +33,7 @@ from referee.tournament.config import (
 )
 from referee.tournament.course import Course, Look
 from referee.tournament.create import Tournament, find_tournament
+from referee.tournament.ladder import make_course
 from referee.tournament.workers import WorkerLostError
 
 STRETCHES_PER_WORKER = 2
@@ -155,7 +156,7 @@ class Feeder:
         if not self._played_us:
             return 1
         mean_s = self._played_us / self._played / 1e6
-        return min(MAX_STRETCH_GAMES, ceil(self._workers.stretch_s / mean_s))
+        return min(MAX_STRETCH_GAMES, math.ceil(self._workers.stretch_s / mean_s))
 
 
 # The states of a tournament:
@@ -168,7 +169,8 @@ class Feeder:
 #                 ▼ drain, kill or an error
 #                draining ──► interrupted ──► playing, when it is resumed
 #
-# - looking: all games before a look are stored, and no later game has started. A tournament without `until` has no looks.
+# - looking: all games before a look are stored, and no later game has started. Only a ladder and a tournament with `until` have looks.
+#   A ladder also stops at a look when its time is over.
 # - draining: after `drain`, the games in play are finished and stored. After `kill` or an error the games in
 #   play are lost, and a resumed run plays them again.
 #
@@ -217,6 +219,8 @@ class Conductor:
         self._bounds = {part.first for part in tournament.parts}
         """The indices in the schedule of the first game of each part, and of the first game after each look so far."""
         self._draining = False
+        self._end_s = math.inf
+        """When a ladder stops at the next look, in the seconds of `_now_s`."""
         self._feeder: Feeder | None = None
         self._workers: WorkerGroup | None = None
 
@@ -228,7 +232,10 @@ class Conductor:
         """
         async with self._open_workers as workers, self._noting_hosts():
             self._workers = workers
-            course = Course(self._tournament.config) if self._tournament.may_stop else None
+            course = make_course(self._tournament.config) if self._tournament.may_stop else None
+            ladder = self._tournament.config.ladder
+            if ladder is not None and ladder.minutes is not None:
+                self._end_s = _now_s() + ladder.minutes * 60
             while True:
                 look = None if course is None else course.next_look
                 games = len(self._tournament.schedule) if look is None else look.games
@@ -347,6 +354,8 @@ class Conductor:
         await asyncio.to_thread(course.take_look, results)
         if len(results) > look.games:
             return
+        if look.games and _now_s() >= self._end_s:
+            course.stop()
         if course.stopped_after is not None:
             self._league.stop_early(name, rounds=look.rounds, games=look.games)
         elif course.games != self._tournament.schedule:
@@ -355,6 +364,10 @@ class Conductor:
 
     def _count_stored(self) -> int:
         return len(self._league.forfeits(self._tournament.name))
+
+
+def _now_s() -> float:
+    return time.monotonic()
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from referee.bots.manifest import Variant
 from referee.clocks import Clocks
 from referee.errors import UserError
 from referee.ratings.stopping import StopCondition, look_rounds
-from referee.records import ScheduledGame
+from referee.records import Meetings, ScheduledGame
 from referee.sandbox import DEFAULT_LIMITS, Limits, Rung
 from referee.schedule import Stage
 from referee.schedule.budget import Budget
@@ -31,6 +31,8 @@ from referee.tournament.terms import Terms
 
 MAX_IN_FLIGHT = 64
 """The most games that a lane plays at the same time if the tournament file does not say it."""
+_MOST_COMPARED = 1e9
+"""More meetings of two bots than any league has."""
 FORMAT = 1
 """The format of stored configurations. A new key must have a default value, because old configurations lack it."""
 
@@ -55,6 +57,26 @@ class BotEntry:
     """Absolute path of the bot's folder; None if `text` is the name of a bot in the league."""
     variant: Variant | None = None
     """Changes of the bot's manifest, only with a folder. It is not stored, because the version in the league has the changes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LadderStart:
+    """What a ladder starts with. Raises ValueError if a number is impossible."""
+
+    earlier: tuple[Meetings, ...]
+    """What the earlier games of the ruleset in the league tell about each pair that has met. The bots are positions in
+    `TournamentConfig.bots`."""
+    minutes: float | None
+    """A run of the ladder ends at the first look after this many minutes; None: when all planned games are played."""
+
+    def __post_init__(self) -> None:
+        for each in self.earlier:
+            if not 0 <= each.first < each.second:
+                raise ValueError(f"earlier: {each.first} and {each.second} are no pair")
+            if not 0 <= each.better <= each.compared < _MOST_COMPARED:
+                raise ValueError(f"earlier: better: {each.better} is not from 0 to {each.compared}")
+        if self.minutes is not None and not self.minutes > 0:
+            raise ValueError("minutes must be more than 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +118,8 @@ class TournamentConfig:
     """The budget from which the number of matches in `stages` was computed; None if the file gives `matches`."""
     until: StopCondition | None = None
     """The condition under which the tournament stops early; None: it never does."""
+    ladder: LadderStart | None = None
+    """What the ladder starts with; None if the tournament is no ladder. A ladder has one stage, a balanced choice, and no `until`."""
     seed: bytes | None = None
     """The seed in the file, 32 bytes. If it is None, the command that creates the tournament draws a seed."""
 
@@ -103,6 +127,11 @@ class TournamentConfig:
     def games(self) -> int:
         """Number of games of all stages, without extensions."""
         return sum(stage.games(len(self.bots)) for stage in self.stages)
+
+    @property
+    def has_looks(self) -> bool:
+        """Whether results decide what is played: in a ladder, and in a tournament that may stop early."""
+        return self.until is not None or self.ladder is not None
 
     @property
     def challengers(self) -> int:
@@ -268,6 +297,9 @@ def list_look_rounds(config: TournamentConfig) -> tuple[int, ...]:
 def played_stages(config: TournamentConfig, stopped_after: int | None) -> tuple[Stage, ...]:
     """Return the stages of the configuration, cut after the first `stopped_after` rounds.
 
-    If `stopped_after` is None, the tournament did not stop early, and the stages have all their rounds.
+    If `stopped_after` is None, the tournament did not stop early, and the stages have all their rounds. The stage of a ladder is not cut,
+    because a balanced choice cannot be: it has the planned matches.
     """
-    return config.stages if stopped_after is None else shorten(config.stages, stopped_after)
+    if stopped_after is None or config.ladder is not None:
+        return config.stages
+    return shorten(config.stages, stopped_after)

@@ -1,10 +1,11 @@
 """Follow the schedule of a tournament from look to look.
 
-A look is a test, after some rounds, whether the standings are settled. Only a tournament that may stop early (key `until` of its
-file) has looks. At each look, the verdicts decide whether the tournament stops, and who plays the matches up to the next look.
+At a look, after some rounds, the results decide who plays next. Two kinds of tournaments have looks. In a tournament that may stop early
+(key `until` of its file) a look is a test whether the standings are settled: the verdicts decide whether the tournament stops, and who
+plays the matches up to the next look. A ladder (module `ladder`) looks for the matches that tell most.
 
-A look uses only the games before it, and later games do not start before the look is over. Therefore a tournament stops at the
-same look with any number of workers, and in a resumed run. A ruleset whose neighbours are all settled plays no further match, so
+A look uses only the games before it, and later games do not start before the look is over. Therefore a tournament plays the same games and
+stops at the same look with any number of workers, and in a resumed run. (Only the end of a ladder is a matter of time.) A ruleset whose neighbours are all settled plays no further match, so
 the number of games before a look depends on the looks before it.
 
 A `Course` computes looks and games from the configuration and the results alone. `conduct` stores what the course says, and
@@ -13,19 +14,20 @@ A `Course` computes looks and games from the configuration and the results alone
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from referee.ratings.analysis import Analysis
 from referee.ratings.judge import Judge, Verdict, Verdicts
 from referee.result_columns import ResultColumns
-from referee.schedule import Stage, expand_matches
+from referee.schedule import Match, Stage, expand_matches
 from referee.schedule.adaptive import Pair, collect_matches, redraw
 from referee.tournament.config import TournamentConfig, count_rounds, list_look_rounds, plan_games
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A test whether the standings are settled. It takes place when all games of a round are stored."""
+    """A point in the schedule at which the results decide who plays next. It takes place when all games before it are stored."""
 
     rounds: int
     """Number of rounds before the look."""
@@ -35,7 +37,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class TakenLook:
-    """A look, and the verdicts after it."""
+    """A look of a tournament with `until`, and the verdicts after it."""
 
     look: Look
     verdicts: Verdicts
@@ -116,6 +118,15 @@ class Course:
         """How many rounds were played when the tournament stopped early; None if it has not stopped early."""
 
     @property
+    def stops(self) -> Sequence[int]:
+        """After how many rounds the tournament may stop early."""
+        return list_look_rounds(self._config)[:-1]
+
+    def stop(self) -> bool:
+        """Stop at the newest look if this is a matter of time; return whether it is. Only a ladder can be stopped so."""
+        return False
+
+    @property
     def next_look(self) -> Look | None:
         """The next look before the end; None if there is none."""
         if self._config.until is None:
@@ -140,12 +151,17 @@ class Course:
             rounds=look.rounds,
             next_rounds=count_rounds(self._config) if following is None else following.rounds,
         )
-        assert self._config.lanes is not None  # noqa: S101 - stored configurations have a number of lanes
-        self.games = expand_matches(
-            self._config.name, self._bots, self._config.stages, matches, lanes=self._config.lanes
-        )
+        self._set_matches(matches)
         if len(self.games) == look.games:
             self.stopped_after = look.rounds
+
+    def _set_matches(self, matches: Iterable[Match]) -> None:
+        """Replace the games of the course by those of `matches`."""
+        config = self._config
+        assert config.lanes is not None  # noqa: S101 - stored configurations have a number of lanes
+        self.games = expand_matches(
+            config.name, self._bots, config.stages, matches, lanes=config.lanes
+        )
 
     def _list_open(self, taken: TakenLook, stage: Stage) -> list[Pair] | None:
         """Return the open pairs of a stage as `redraw` takes them: None if no pair is settled."""

@@ -68,7 +68,7 @@ class TournamentState:
     @property
     def may_stop(self) -> bool:
         """Return True if the tournament may still stop early."""
-        return self.config.until is not None and not self.parts[0].finished
+        return self.config.has_looks and not self.parts[0].finished
 
     @property
     def games(self) -> int:
@@ -215,7 +215,8 @@ def find_tournament(league: League, name: str) -> Tournament:
     state = find_state(league, name)
     schedule = tuple(league.schedule(name))
     scheduled_bots = {bot for game in schedule for bot in game.bots}
-    if missing := [entry.text for entry in state.config.bots if entry.text not in scheduled_bots]:
+    missing = [entry.text for entry in state.config.bots if entry.text not in scheduled_bots]
+    if missing and state.config.ladder is None:  # a ladder need not play with every bot
         raise _damage_error(league, name, f"{missing[0]} has no game in its schedule")
     versions = {entry.text: BotId.parse(entry.text) for entry in state.config.bots}
     return Tournament(
@@ -255,11 +256,15 @@ def extend_tournament(
         seed: a new secret seed for the new games, 32 bytes.
         now_us: microseconds since 1970-01-01 UTC.
 
-    Raises UserError if the tournament may still stop early, if the result has more than `MAX_GAMES` games, or if
+    Raises UserError if the tournament is a ladder or may still stop early, if the result has more than `MAX_GAMES` games, or if
     `matches` is less than 1 or is too small for all bots of a gauntlet with a balanced choice.
     """
     config = tournament.config
     assert config.lanes is not None  # noqa: S101 - `create_tournament` sets the lanes
+    if config.ladder is not None:
+        raise UserError(
+            f"{config.name}: it is a ladder, which cannot be extended; for more games: referee ladder run"
+        )
     if tournament.may_stop:
         raise UserError(
             f"{config.name}: its games decide when it stops, so it cannot be extended before its end:"

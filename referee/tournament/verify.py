@@ -25,11 +25,11 @@ from referee.tournament.config import (
     TournamentConfig,
     extension_matches,
     find_part,
-    list_look_rounds,
     part_title,
     played_stages,
 )
 from referee.tournament.course import Course, Look
+from referee.tournament.ladder import make_course
 from referee.tournament.terms import (
     CommittedBot,
     digest_bots,
@@ -79,8 +79,8 @@ def verify_tournament(claim: Claim) -> int:
     error. Raises UserError if this version of the referee does not know the algorithm of the schedule.
     """
     _check_commitments(claim)
-    _check_that_stop_is_a_look(claim)
     course = _make_course(claim)
+    _check_that_stop_is_a_look(claim, course)
     checks = _GameChecks(claim)
     planned = before = course.games
     ahead = None
@@ -135,9 +135,9 @@ def _compare(
         raise Difference(f"{where}the SHA-256 of the {what} is {computed}, not {right} {source}")
 
 
-def _check_that_stop_is_a_look(claim: Claim) -> None:
+def _check_that_stop_is_a_look(claim: Claim, course: Course) -> None:
     stop = claim.stopped_after
-    if stop is not None and stop not in list_look_rounds(claim.config)[:-1]:
+    if stop is not None and stop not in course.stops:
         raise Difference(
             f"the tournament cannot have stopped after {stop} rounds: there is no look after that round"
         )
@@ -152,7 +152,7 @@ def _make_course(claim: Claim) -> Course:
             f" {config.schedule!r}, which this version of the referee does not know"
         )
     try:
-        return Course(config)
+        return make_course(config)
     except ValueError as error:
         raise Difference(f"the configuration makes no schedule: {error}") from error
 
@@ -176,7 +176,7 @@ def _check_look(claim: Claim, course: Course, look: Look, checks: _GameChecks) -
         return f"games of the first {look.rounds} rounds are missing, but later ones are stored"
     planned, stored = course.games[look.games :], claim.schedule[look.games : claim.parts[0].games]
     course.take_look(ResultColumns.from_results(checks.results))
-    if is_stop and course.stopped_after is None:
+    if is_stop and course.stopped_after is None and not course.stop():
         raise Difference(f"{where} the standings were not settled, but the games ended")
     if not is_stop and course.stopped_after is not None:
         settled = f"{where} the standings were settled, but games followed"
@@ -184,7 +184,7 @@ def _check_look(claim: Claim, course: Course, look: Look, checks: _GameChecks) -
             raise Difference(settled)
         return settled
     if stored == planned != course.games[look.games :]:
-        return f"{where} some neighbours were settled, but the tables stayed as planned"
+        return f"{where} the results changed the tables, but the games were played as planned"
     return None
 
 

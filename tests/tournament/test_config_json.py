@@ -8,12 +8,14 @@ import pytest
 from config_files import BASIC, GOOD, with_bots, write
 
 from referee.clocks import Clocks
+from referee.records import Meetings
 from referee.rules.ruleset import RULESETS, EndOn, GhostOverflow, GhostSnatch, GhostStart
 from referee.schedule import Stage
 from referee.schedule.budget import Budget, Unit
 from referee.tournament.config import (
     BotEntry,
     FaultPolicy,
+    LadderStart,
     TournamentConfig,
     canonical_json,
     from_canonical_json,
@@ -25,6 +27,7 @@ GAUNTLETS = FIRST.with_name("config-2-gauntlet.json")
 PONDERING = FIRST.with_name("config-3-pondering.json")
 SCALED = FIRST.with_name("config-4-scaled-clocks.json")
 DUEL_OPTIONS = FIRST.with_name("config-5-duel-options.json")
+LADDER = FIRST.with_name("config-6-ladder.json")
 
 
 @pytest.fixture
@@ -105,6 +108,12 @@ def test_a_configuration_without_options_of_the_duel_can_still_be_read():
     )
     changed = replace(first, stages=(basic, replace(duel, ruleset=rules)))
     assert from_canonical_json(DUEL_OPTIONS.read_text()) == changed
+
+
+def test_ladders_can_still_be_read():
+    config = from_canonical_json(LADDER.read_text())
+    assert config.ladder == LadderStart(earlier=(Meetings(0, 1, 4.0, 2.5),), minutes=10.0)
+    assert from_canonical_json(DUEL_OPTIONS.read_text()).ladder is None
 
 
 def test_json_does_not_depend_on_how_the_file_is_written(folder):

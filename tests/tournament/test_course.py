@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import groupby, pairwise
 from pathlib import Path
 
 import pytest
+from stand_ins import Cup
 
 from referee.errors import StoreError
-from referee.match import stand_in_action
 from referee.match.replay import Difference
 from referee.ratings.judge import Judge, PairVerdict, Verdict, Verdicts
-from referee.records import GameRecord, Move
-from referee.roster.roster import Roster
-from referee.roster.workshop import Workshop
-from referee.rules.game import Game
-from referee.sandbox import NO_ISOLATION
-from referee.sandbox.process_group import ProcessGroupLauncher
 from referee.store.league import League
 from referee.tournament.archive_reader import ArchivedTournament
-from referee.tournament.archive_writer import export_archive
-from referee.tournament.conduct import Conductor
 from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import (
-    create_tournament,
-    enter_bots,
     extend_tournament,
-    find_state,
     find_tournament,
 )
-from referee.tournament.verify import verify_tournament
-from referee.tournament.verify_league import LeagueTournament
 
 SAMPLE_BOTS = Path(__file__).parents[2] / "sample_bots"
 BOTS = ("greedy", "random", "bait", "counter")
@@ -56,7 +41,6 @@ seats = 3
 """
 A_ROUND = 6 * 2 + 4 * 3
 """The games of a round: six duels and four tables of three bots, twelve games each."""
-SEED = bytes(range(32))
 COURSES = {
     "settled at once": lambda _rounds, _ruleset: "ahead ahead equal",
     "all open": lambda _rounds, _ruleset: "open open open",
@@ -74,113 +58,16 @@ COURSES = {
 }
 
 
-class StandIns:
-    """A group of workers that plays every game with the stand-in at every seat."""
-
-    stretch_s = 0.0
-
-    def __len__(self):
-        return 2
-
-    async def submit(self, _number, assignment):
-        await asyncio.sleep(0)
-        return [play(task.setup) for bundle in assignment.bundles for task in bundle]
-
-    def list_hosts(self):
-        return []
-
-    def kill(self):
-        pass
-
-
-@asynccontextmanager
-async def open_workers():
-    yield StandIns()
-
-
-def play(setup):
-    """Return the record of a game that the stand-in plays in every seat."""
-    run = Game(setup.ruleset, len(setup.seating), setup.deck)
-    moves = []
-    while (decision := run.decision) is not None:
-        action = stand_in_action(decision)
-        run.apply(action)
-        moves.append(Move(decision.seat, action, 250, 0, stand_in=False))
-    return GameRecord(
-        game_id=setup.game_id,
-        ruleset=setup.ruleset,
-        seating=setup.seating,
-        deck=setup.deck,
-        moves=tuple(moves),
-        faults=(),
-        termination=run.outcome.termination,
-        scores=run.outcome.scores,
-        ranks=run.outcome.ranks,
-        forfeited=(),
-        usage=(None,) * len(setup.seating),
-        clocks=setup.clocks,
-        max_strikes=setup.max_strikes,
-        isolation=setup.isolation,
-        started_at_us=1_800_000_000_000_000,
-        duration_us=31_000,
-    )
-
-
-class Cup:
-    """A league with a tournament of two rulesets, which is played by `StandIns`."""
-
-    def __init__(self, folder):
-        self.league = League.open(folder / "league", create=True)
-        workshop = Workshop(self.league.folder, ProcessGroupLauncher(), on_build=None)
-        self.roster = Roster(self.league, workshop)
-        file = folder / "cup.toml"
-        file.write_text(FILE)
-        config = load_tournament(file)
-        bots = asyncio.run(enter_bots(config, self.roster, now_us=0))
-        create_tournament(self.league, config, bots, seed=SEED, now_us=0)
-
-    def play(self, until=None):
-        """Play to the end, or until `until` games are stored; return True at the end."""
-        conductor = None
-        stored = len(self.league.forfeits("cup"))
-
-        def count(_game, _record):
-            nonlocal stored
-            stored += 1
-            if until is not None and stored >= until:
-                conductor.drain()
-
-        conductor = Conductor(
-            self.league,
-            find_tournament(self.league, "cup"),
-            self.roster,
-            NO_ISOLATION,
-            open_workers(),
-            on_game_stored=count,
-            say=print,
-        )
-        return asyncio.run(conductor.play_missing_games())
-
-    @property
-    def schedule(self):
-        return self.league.schedule("cup")
-
-    @property
-    def stopped_after(self):
-        return find_state(self.league, "cup").stopped_after
-
-    def verify(self):
-        return verify_tournament(LeagueTournament(self.league, "cup"))
-
-    def export(self, folder):
-        path = folder / "cup.zip"
-        path.write_bytes(export_archive(self.league, self.roster, "cup").data)
-        return path
+def make_cup(folder):
+    """Return a league with a tournament of two rulesets."""
+    file = folder / "cup.toml"
+    file.write_text(FILE)
+    return Cup(folder, load_tournament(file))
 
 
 @pytest.fixture
 def cup(tmp_path):
-    made = Cup(tmp_path)
+    made = make_cup(tmp_path)
     yield made
     made.league.close()
 
@@ -282,7 +169,7 @@ def test_tournament_with_a_dropped_ruleset_stops_and_can_be_extended(cup, follow
 def test_interrupted_tournament_has_the_same_course(cup, follow, tmp_path_factory, name):
     follow(name)
     assert cup.play()
-    other = Cup(tmp_path_factory.mktemp("other"))
+    other = make_cup(tmp_path_factory.mktemp("other"))
     for until in range(10, len(cup.schedule), 40):
         other.play(until=until)
         other.verify()
@@ -311,7 +198,7 @@ def test_run_that_dies_at_a_look_is_resumed_with_the_same_course(
 ):
     follow("pairs settled one by one")
     assert cup.play()
-    other = Cup(tmp_path_factory.mktemp("other"))
+    other = make_cup(tmp_path_factory.mktemp("other"))
     for name, games in (("replace_games", A_ROUND), ("stop_early", 3 * A_ROUND)):
         die_in(monkeypatch, name, after=after)
         with pytest.raises(StoreError):
@@ -323,7 +210,7 @@ def test_run_that_dies_at_a_look_is_resumed_with_the_same_course(
     other.league.close()
 
 
-STAYED = "some neighbours were settled, but the tables stayed as planned"
+STAYED = "the results changed the tables, but the games were played as planned"
 DIFFERS = "the stored schedule differs"
 WRONG = {  # the course that is played, the right course, and what is wrong
     "tables as planned": ("all open", "one pair open", STAYED),

@@ -1,0 +1,149 @@
+"""`referee ladder run`: play the matches that tell most about the order of the league's bots."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from referee import toml_file
+from referee.cli.cluster import (
+    AuthorityOption,
+    CertificateOption,
+    ClusterOption,
+    KeyOption,
+    choose_cluster,
+)
+from referee.cli.compare import find_field
+from referee.cli.isolation import NewTournamentIsolationOption, RequireOption
+from referee.cli.options import DEFAULT_LEAGUE, DbOption, LeagueOption, notes
+from referee.cli.run import open_new_tournament, play_to_end
+from referee.errors import UserError
+from referee.reports.selection import GameFilter
+from referee.roster.roster import SAMPLE_BOTS
+from referee.rules.ruleset import RULESETS
+from referee.schedule.extension import BALANCED
+from referee.store.league import League
+from referee.tournament.config import LadderStart, TournamentConfig
+from referee.tournament.config_file import MAX_GAMES, TournamentFile
+from referee.tournament.config_reader import make_config
+
+app = typer.Typer()
+
+LADDER_MINUTES = 10.0
+"""The default of `--minutes`."""
+LADDER_GAMES = 2000
+"""The default of `--games`."""
+_LADDER = Path("ladder run")
+"""Stands for the tournament file in messages."""
+
+
+@app.command()
+def run(
+    ctx: typer.Context,
+    minutes: Annotated[
+        float,
+        typer.Option("--minutes", metavar="N", help="Start no further round after N minutes."),
+    ] = LADDER_MINUTES,
+    ruleset: Annotated[
+        str, typer.Option("--ruleset", help=f"One of {', '.join(RULESETS)}.")
+    ] = "basic",
+    seats: Annotated[int, typer.Option("--seats", help="The number of bots at a table.")] = 2,
+    games: Annotated[
+        int,
+        typer.Option(
+            "--games", metavar="N", help="The maximum number of games.", min=1, max=MAX_GAMES
+        ),
+    ] = LADDER_GAMES,
+    league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
+    isolation: NewTournamentIsolationOption = None,
+    require: RequireOption = None,
+    cluster: ClusterOption = None,
+    tls_ca: AuthorityOption = None,
+    tls_cert: CertificateOption = None,
+    tls_key: KeyOption = None,
+) -> None:
+    """Play, for some minutes, always the match that tells most about the order of the league's bots.
+
+    All bots play: for each, its newest version that is not retired. A bot is left out, with a message, if this version does not play the
+    ruleset or asks for more than the default limits. New bots play first, then bots that are near each other. Earlier games of
+    the league count. The matches are a tournament, stored in the league under a name such as `ladder-duel`. After Ctrl-C,
+    `referee tournament resume` continues it.
+
+    Example: referee ladder run --ruleset duel --minutes 5
+    """
+    place = choose_cluster(cluster, tls_ca, tls_cert, tls_key)
+    with League.open(league, create=False, db=db) as store:
+        field = find_field(store, ruleset)
+        for other in field.left_out:
+            notes.print(other, soft_wrap=True)
+        config = make_ladder(store, field.bots, ruleset, seats, games, minutes)
+    with open_new_tournament(
+        ctx,
+        config,
+        league,
+        db,
+        isolation=isolation,
+        require=require,
+        place=place,
+    ) as (store, tournament, under, interrupts):
+        play_to_end(store, tournament, under, interrupts, place)
+
+
+def make_ladder(
+    store: League, bots: tuple[str, ...], ruleset: str, seats: int, games: int, minutes: float
+) -> TournamentConfig:
+    """Return the configuration of a ladder.
+
+    Args:
+        store: the league, whose earlier games the ladder starts with.
+        bots: `name@version` of each bot.
+        ruleset: the name of the ruleset.
+        seats: the number of seats of a table.
+        games: the maximum number of games.
+        minutes: see `LadderStart.minutes`.
+
+    Raises UserError if a value is wrong, or if the bots are too few.
+    """
+    # numpy loads slowly, and help does not need it
+    from referee.ratings.information import PairSums  # noqa: PLC0415
+    from referee.tournament.ladder import MAX_LADDER_BOTS  # noqa: PLC0415
+
+    if not 0 < minutes < math.inf:
+        raise UserError("--minutes: it must be a number above 0")
+    if len(bots) < 2:  # noqa: PLR2004 - a match
+        raise UserError(
+            f"{store.where}: a ladder needs at least two bots that play {ruleset}, and has {len(bots)};"
+            f" to add one, such as a sample bot: referee bots submit {SAMPLE_BOTS / 'greedy'}"
+        )
+    if len(bots) > MAX_LADDER_BOTS:
+        raise UserError(
+            f"{store.where}: a ladder has at most {MAX_LADDER_BOTS} bots, and {len(bots)} play {ruleset};"
+            " to take some out: referee bots retire NAME"
+        )
+    content = {
+        "name": f"ladder-{ruleset}",
+        "bots": bots,
+        "ruleset": ruleset,
+        "seats": seats,
+        "matches": 1,  # replaced below
+    }
+    config = make_config(_LADDER, toml_file.check(content, TournamentFile, _LADDER))
+    if games < seats * (fewest := replace(config.stages[0], balanced=True).min_matches(len(bots))):
+        raise UserError(
+            f"--games: {games} are too few: to let every bot play, the ladder needs {seats * fewest} games"
+        )
+    played = GameFilter(ruleset=ruleset).columns(store).by_ruleset().get(ruleset)
+    earlier = () if played is None else PairSums.from_results(bots, played).list_meetings()
+    stage = replace(config.stages[0], balanced=True, matches=games // seats)
+    return replace(
+        config,
+        file=_LADDER,
+        stages=(stage,),
+        schedule=BALANCED,
+        ladder=LadderStart(earlier=earlier, minutes=minutes),
+    )

@@ -1,0 +1,140 @@
+"""Say which match tells most about the order of the bots.
+
+A ladder asks this before each match. Two bots can be in the wrong order if it is uncertain who leads, and if their skills are near each
+other. A match of these bots makes the lead more certain. It also tells something about other pairs: whoever beats a bot that is well known
+is known better against all bots.
+
+What is known is written as a normal distribution of all skills (`Beliefs`). Let a pair of bots have the expected lead d with the standard
+deviation s. The pair is in the wrong order with the probability Phi(-|d| / s). A match lowers the variance s². For a small change, the
+probability falls in proportion to the change times phi(d / s) / s. The gain of a match is the sum of these products over all pairs. Phi and phi are the normal distribution function
+and its density.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from referee.ratings.fit import covariance, fit, hazard
+from referee.ratings.intervals import sum_matches
+from referee.ratings.trueskill import Settings
+from referee.records import Meetings
+from referee.result_columns import Floats, ResultColumns
+
+_COMPARISONS = 2
+"""The sum of the weights of all meetings of two bots in a match: k games at a table of k seats, with the weight 2 / k each."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairSums:
+    """What the games tell about each pair of n bots. Only the places above the diagonal are used."""
+
+    compared: Floats
+    """(n, n) `Meetings.compared` of the bots of row and column."""
+    better: Floats
+    """(n, n) `Meetings.better` of the bots of row and column."""
+
+    @classmethod
+    def from_meetings(cls, bots: int, meetings: Iterable[Meetings]) -> PairSums:
+        """Return the sums of n bots. Pairs that are not listed have not met."""
+        compared, better = np.zeros((2, bots, bots))
+        for first, second, met, won in meetings:
+            compared[first, second], better[first, second] = met, won
+        return cls(compared, better)
+
+    @classmethod
+    def from_results(cls, bots: Sequence[str], results: ResultColumns) -> PairSums:
+        """Return the sums of the games of one ruleset. Meetings with bots that are not in `bots` are left out."""
+        sums = sum_matches(results)
+        number = {bot: place for place, bot in enumerate(bots)}
+        places = [number.get(bot) for bot in results.bots]
+        met = np.asarray(sums.compared.sum(axis=0)).tolist()
+        won = np.asarray(sums.better.sum(axis=0)).tolist()
+        meetings = []
+        for (left, right), compared, better in zip(sums.pairs.tolist(), met, won, strict=True):
+            first, second = places[left], places[right]
+            if first is not None and second is not None:
+                meetings.append(
+                    Meetings(first, second, compared, better)
+                    if first < second
+                    else Meetings(second, first, compared, compared - better)
+                )
+        return cls.from_meetings(len(bots), meetings)
+
+    def list_meetings(self) -> tuple[Meetings, ...]:
+        """Return the meetings of all pairs that have met."""
+        return tuple(
+            Meetings(
+                first,
+                second,
+                float(self.compared[first, second]),
+                float(self.better[first, second]),
+            )
+            for first, second in np.argwhere(self.compared > 0).tolist()
+        )
+
+    def __add__(self, other: PairSums) -> PairSums:
+        return PairSums(self.compared + other.compared, self.better + other.better)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Beliefs:
+    """What is known about the skills of n bots: a normal distribution."""
+
+    skills: Floats
+    """(n,) the expected skill of each bot, in the units of ratings."""
+    covariance: Floats
+    """(n, n) the covariance of the skills."""
+    settings: Settings
+
+    @classmethod
+    def from_games(cls, sums: PairSums, settings: Settings | None = None) -> Beliefs:
+        """Return what the games tell about the bots. The skills are the fit of the games."""
+        settings = settings or Settings()
+        pairs = np.argwhere(sums.compared > 0)
+        compared, better = (each[tuple(pairs.T)] for each in (sums.compared, sums.better))
+        priors = np.full((1, len(sums.compared)), settings.mu)
+        skills = fit(pairs, compared[None], better[None], priors, settings)[0]
+        return cls(skills, covariance(pairs, compared, better, skills, settings), settings)
+
+    def gains(self) -> Floats:
+        """Return the (n, n) gains of a match of each two bots, in no particular unit; 0 for a bot with itself.
+
+        Let C be the covariance, a the vector with 1 for the first bot of a pair and -1 for the second, and c that vector for the pair of a match. The match
+        lowers the variance of the pair's lead by (a' C c)² / (noise + variance of the lead of c). The sum over all pairs, each
+        with its weight w, is c' C L C c / (noise + variance), where L is the sum of all w a a'.
+        """
+        lead = self.skills[:, None] - self.skills
+        variance = _of_each_lead(self.covariance)
+        np.fill_diagonal(variance, 1)  # any number: a bot has no lead over itself
+        weight = np.exp(-(lead**2) / (2 * variance)) / np.sqrt(variance)
+        np.fill_diagonal(weight, 0)
+        laplacian = np.diag(weight.sum(axis=0)) - weight
+        fall = _of_each_lead(self.covariance @ laplacian @ self.covariance)
+        gains: Floats = fall / (1 / self._information(lead) + variance)
+        np.fill_diagonal(gains, 0)
+        return gains
+
+    def after_match(self, table: Sequence[int]) -> Beliefs:
+        """Return what will be known when the bots of a table have played a match. The expected skills stay as they are."""
+        changed = self.covariance
+        for first, second in combinations(table, 2):
+            column = changed[:, first] - changed[:, second]
+            noise = 1 / self._information(self.skills[first] - self.skills[second])
+            changed = changed - np.outer(column, column) / (noise + column[first] - column[second])
+        return Beliefs(self.skills, changed, self.settings)
+
+    def _information(self, lead: Floats) -> Floats:
+        """Return the Fisher information of a match about each lead."""
+        scale = np.sqrt(2) * self.settings.beta
+        information: Floats = _COMPARISONS * hazard(lead / scale) * hazard(-lead / scale) / scale**2
+        return information
+
+
+def _of_each_lead(matrix: Floats) -> Floats:
+    """Return a' M a for the vector a of each pair: 1 for the bot of the row and -1 for the bot of the column, else 0."""
+    diagonal = matrix.diagonal()
+    return diagonal[:, None] + diagonal - 2 * matrix

@@ -1,0 +1,160 @@
+"""Follow a ladder: before each round, choose the tables that tell most about the order of its bots.
+
+A ladder is a tournament of one stage. Its planned schedule is a balanced choice of tables. There is a look before the first round, and
+after every round or every few rounds (`_LOOK_GAMES`). Each look chooses the bots of the tables up to the next look again; later tables
+stay as planned. The choice depends only on the results before the look and on what the ladder started with (`LadderStart`),
+which is part of the committed configuration. So anybody who has the results can compute the same tables.
+
+A table is filled pair by pair with the bots whose match has the largest gain; `ratings.information` defines the gain. A new bot is the least
+known, so it plays first, and later meets its neighbours in the order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from referee.ratings.information import Beliefs, PairSums
+from referee.records import ScheduledGame
+from referee.result_columns import Floats, ResultColumns
+from referee.schedule import Match
+from referee.schedule.adaptive import SeatOrders, collect_matches
+from referee.tournament.config import LadderStart, TournamentConfig
+from referee.tournament.course import Course, Look
+
+MAX_LADDER_BOTS = 200
+"""With more bots, the choice of the matches of a round takes more than 15 s."""
+_LOOK_GAMES = 20
+"""Between two looks there are at least this many games, so that all workers have games to play."""
+_DIGITS = 6
+"""Gains that agree in this many digits are equal. So the rounding of another processor does not change the tables."""
+
+
+def make_course(config: TournamentConfig) -> Course:
+    """Return the course of a tournament before its first look.
+
+    Raises ValueError and KeyError as `plan_games` does, and ValueError if the configuration of a ladder contradicts itself.
+    """
+    return Course(config) if config.ladder is None else LadderCourse(config)
+
+
+class LadderCourse(Course):
+    """The games of a ladder, as they follow from the configuration and from the looks so far.
+
+    Args:
+        config: the stored configuration of a ladder.
+
+    Raises ValueError and KeyError as `make_course` does.
+    """
+
+    def __init__(self, config: TournamentConfig) -> None:
+        start = _check(config)
+        super().__init__(config)
+        self._stage = config.stages[0]
+        self._earlier = PairSums.from_meetings(len(self._bots), start.earlier)
+        self._looks = _list_looks(self.games)
+        self._newest: Look | None = None
+
+    @property
+    def stops(self) -> Sequence[int]:
+        """See `Course.stops`."""
+        return [look.rounds for look in self._looks[1:]]
+
+    @property
+    def next_look(self) -> Look | None:
+        """See `Course.next_look`."""
+        taken = 0 if self._newest is None else self._looks.index(self._newest) + 1
+        is_over = self.stopped_after is not None or taken == len(self._looks)
+        return None if is_over else self._looks[taken]
+
+    def take_look(self, results: ResultColumns) -> None:
+        """Take the next look: choose the tables up to the look after it."""
+        look = self.next_look
+        assert look is not None  # noqa: S101 - callers check it
+        self._newest = look
+        following = self.next_look
+        played = results.select(slice(look.games)).by_ruleset().get(self._stage.ruleset.name)
+        sums = self._earlier
+        if played is not None:
+            sums += PairSums.from_results(self._bots, played)
+        matches = collect_matches(self._bots, self.games)
+        first = look.games // self._stage.seats
+        end = len(matches) if following is None else following.games // self._stage.seats
+        tables = _choose_tables(
+            Beliefs.from_games(sums),
+            self._stage.seats,
+            [match.order for match in matches[:first]],
+        )
+        new = [Match(0, match.round, next(tables)) for match in matches[first:end]]
+        self._set_matches([*matches[:first], *new, *matches[end:]])
+
+    def stop(self) -> bool:
+        """Stop at the newest look: its games are the last ones. Return True."""
+        assert self._newest is not None  # noqa: S101 - callers have taken a look
+        self.stopped_after = self._newest.rounds
+        self.games = self.games[: self._newest.games]
+        return True
+
+
+def _check(config: TournamentConfig) -> LadderStart:
+    """Return what the ladder starts with. Raises ValueError if the configuration contradicts itself."""
+    start, bots = config.ladder, len(config.bots)
+    if start is None or config.until is not None:
+        raise ValueError("a ladder has no until")
+    if len(config.stages) != 1 or not config.stages[0].balanced:
+        raise ValueError("a ladder has one stage, with a balanced choice of tables")
+    if bots > MAX_LADDER_BOTS:
+        raise ValueError(f"a ladder has at most {MAX_LADDER_BOTS} bots, not {bots}")
+    if any(each.second >= bots for each in start.earlier):
+        raise ValueError(f"ladder: earlier: there are only {bots} bots")
+    return start
+
+
+def _list_looks(games: Sequence[ScheduledGame]) -> list[Look]:
+    """Return the looks of a ladder with these planned games: the first is before all games."""
+    looks = [Look(0, 0)]
+    for number, group in groupby(games, key=lambda game: game.round):
+        end = max(game.index for game in group) + 1
+        if end - looks[-1].games >= _LOOK_GAMES and end < len(games):
+            looks.append(Look(number, end))
+    return looks
+
+
+def _choose_tables(
+    beliefs: Beliefs, seats: int, earlier: Sequence[Sequence[int]]
+) -> Iterator[tuple[int, ...]]:
+    """Yield the clockwise order of the bots of each further match. Each match counts as played for the next choice.
+
+    Args:
+        beliefs: what is known before the next match.
+        seats: the number of seats of a table.
+        earlier: the clockwise order of the bots in each earlier match of the ladder.
+    """
+    orders = SeatOrders(earlier)
+    played = Counter(bot for order in earlier for bot in order)
+    while True:
+        table = _fill_table(beliefs.gains(), seats, played)
+        yield orders.choose(sorted(table))
+        beliefs = beliefs.after_match(table)
+        played.update(table)
+
+
+def _fill_table(gains: Floats, seats: int, played: Counter[int]) -> list[int]:
+    """Return the bots of the table with the largest gains.
+
+    The first two bots are those with the largest gain. Each further bot is the one with the largest sum of gains with the bots at the table. If sums are
+    equal, the bot that has played less comes first, and then the one that is listed first.
+    """
+    table: list[int] = []
+    scale = gains.max()
+    while len(table) < seats:
+        # the first bot is one of the pair with the largest gain
+        sums = gains[table].sum(axis=0) if table else gains.max(axis=0)
+        ranked = [
+            (-round(float(value / scale), _DIGITS), played[bot], bot)
+            for bot, value in enumerate(sums)
+            if bot not in table
+        ]
+        table.append(min(ranked)[2])
+    return table

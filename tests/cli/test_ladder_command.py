@@ -1,0 +1,82 @@
+"""`ladder run` plays the matches that tell most between the current bots of the league."""
+
+import json
+import re
+
+import pytest
+from real_runs import SAMPLE_BOTS, place
+
+from referee.cli.ladder import make_ladder
+from referee.errors import UserError
+from referee.store.league import League
+
+BOTS = ("ann@1", "bob@1", "cy@2")
+
+
+@pytest.fixture
+def league(tmp_path):
+    with League.open(tmp_path / "league", create=True) as opened:
+        yield opened
+
+
+def test_ladder_has_all_bots_and_as_many_whole_matches_as_fit(league):
+    config = make_ladder(league, BOTS, "duel", 2, 61, 0.5)
+    assert (config.name, config.games) == ("ladder-duel", 60)
+    assert [bot.text for bot in config.bots] == [*BOTS]
+    assert config.ladder.minutes == 0.5
+    assert config.ladder.earlier == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ((BOTS, "linko", 2, 60, 1), "ladder run: ruleset: unknown ruleset 'linko'"),
+        ((BOTS, "duel", 3, 60, 1), "ladder run: seats: duel has 2 players, not 3"),
+        ((BOTS, "basic", 4, 60, 1), "ladder run: bots: 3 do not fill the 4 seats of a table"),
+        (
+            (BOTS, "basic", 2, 3, 1),
+            "--games: 3 are too few: to let every bot play, the ladder needs 4",
+        ),
+        ((BOTS, "basic", 2, 60, 0), "--minutes: it must be a number above 0"),
+        ((BOTS, "basic", 2, 60, float("nan")), "--minutes: it must be a number above 0"),
+        ((("x",) * 201, "basic", 2, 60, 1), "LEAGUE: a ladder has at most 200 bots, and 201 play"),
+        (
+            (BOTS[:1], "basic", 2, 60, 1),
+            "LEAGUE: a ladder needs at least two bots that play basic, and",
+        ),
+    ],
+)
+def test_wrong_options_are_refused(league, options, says):
+    with pytest.raises(UserError) as caught:
+        make_ladder(league, *options)
+    assert str(caught.value).startswith(says.replace("LEAGUE", str(league.where)))
+
+
+@pytest.mark.extended("plays two ladders")
+def test_ladder_ends_in_time_counts_in_the_ratings_and_is_verified(tmp_path):
+    with place(tmp_path) as here:
+        bots = [SAMPLE_BOTS / name for name in ("random", "greedy", "bait")]
+        options = ("--ruleset", "duel", "--seats", "2", "--matches", "1")
+        here.referee("tournament", "run", *bots, *options)
+        done = here.referee("ladder", "run", "--ruleset", "duel", "--minutes", "0.01")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert re.search(
+            r"^The time is over after \d+ rounds\. Seed: \w{64}$", done.stdout, re.MULTILINE
+        )
+        rows = json.loads(here.referee("ratings", "--json").stdout)
+        statuses = json.loads(here.referee("tournament", "status", "--json").stdout)
+        ladder = next(row for row in statuses if row["tournament"] == "ladder-duel")
+        assert 20 <= ladder["games"] < 2000
+        assert sum(row["games"] for row in rows) == 2 * (6 + ladder["games"])
+        with League.open(here.folder / "league", create=False) as league:
+            config = json.loads(league.tournament("ladder-duel").config)
+        pairs = [(0, 1), (0, 2), (1, 2)]  # each pair has played one match of two games
+        assert [tuple(each[:3]) for each in config["ladder"]["earlier"]] == [
+            (*pair, 2) for pair in pairs
+        ]
+        again = here.referee("ladder", "run", "--ruleset", "duel", "--games", "20")
+        assert (again.returncode, again.stderr) == (0, "")
+        assert "The last planned game is played. Seed: " in again.stdout
+        assert here.referee("tournament", "export", "ladder-duel").returncode == 0
+        assert here.referee("verify", "ladder-duel.zip").returncode == 0
+        assert here.referee("verify").returncode == 0

@@ -1,0 +1,263 @@
+"""A ladder plays the matches that tell most, ends when its time is over, and `verify` finds every other course."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from stand_ins import Cup
+
+from referee.errors import UserError
+from referee.match.replay import Difference
+from referee.ratings.stopping import StopCondition
+from referee.records import GameResult, Meetings
+from referee.result_columns import ResultColumns
+from referee.tournament.archive_reader import ArchivedTournament
+from referee.tournament.config import (
+    LadderStart,
+    canonical_json,
+    from_canonical_json,
+)
+from referee.tournament.config_reader import load_tournament
+from referee.tournament.create import extend_tournament, find_state, find_tournament
+from referee.tournament.ladder import LadderCourse, make_course
+
+SAMPLE_BOTS = Path(__file__).parents[2] / "sample_bots"
+BOTS = ("greedy", "random", "bait", "counter")
+PAIRS = list(combinations(range(4), 2))
+GAMES = 80
+
+
+def make_ladder(folder, *, seats=2, earlier=(), minutes=None):
+    """Return the configuration of a ladder of four bots with 80 games."""
+    file = folder / "ladder.toml"
+    bots = ", ".join(f'"{SAMPLE_BOTS / bot}"' for bot in BOTS)
+    file.write_text(
+        f'name = "cup"\nruleset = "basic"\nseats = {seats}\nmatches = 1\nmax_turns = 4\nlanes = 4\n'
+        f"bots = [{bots}]\n"
+    )
+    config = load_tournament(file)
+    stage = replace(config.stages[0], balanced=True, matches=GAMES // seats)
+    start = LadderStart(earlier=earlier, minutes=minutes)
+    return replace(config, stages=(stage,), schedule="balanced-1", ladder=start)
+
+
+def results_of(games):
+    """Return results in which the bot that comes first in the alphabet always ranks first."""
+    return ResultColumns.from_results(
+        GameResult(
+            game_id=game.game_id,
+            tournament="cup",
+            index=game.index,
+            ruleset="basic",
+            round=game.round,
+            match=game.match,
+            bots=game.bots,
+            scores=(0,) * len(game.bots),
+            ranks=tuple(sorted(game.bots).index(bot) + 1 for bot in game.bots),
+            forfeited=(),
+        )
+        for game in games
+    )
+
+
+def take_looks(config, count):
+    """Return the course of a ladder after `count` looks."""
+    course = make_course(config)
+    for _ in range(count):
+        course.take_look(results_of(course.games[: course.next_look.games]))
+    return course
+
+
+def pairs_of(games):
+    """Return how many games each pair of bots plays."""
+    return Counter(tuple(sorted(game.bots)) for game in games)
+
+
+def test_looks_are_before_the_first_game_and_after_every_twenty_games_or_more(tmp_path):
+    course = make_course(make_ladder(tmp_path))
+    looks = []
+    while (look := course.next_look) is not None:
+        looks.append(look.games)
+        course.take_look(results_of(course.games[: look.games]))
+    assert looks == [0, 20, 40, 60]
+    assert course.stops == [5, 10, 15]
+    assert len(course.games) == GAMES
+
+
+def test_bot_without_games_plays_first(tmp_path):
+    known = tuple(Meetings(*pair, 200, 100) for pair in PAIRS if 3 not in pair)
+    config = make_ladder(tmp_path, earlier=known)
+    course = take_looks(config, 1)
+    new = str(SAMPLE_BOTS / "counter")
+    assert all(new in game.bots for game in course.games[:4])
+
+
+def test_neighbours_play_more_than_bots_that_are_far_apart(tmp_path):
+    # bot 0 won nearly always, bot 3 nearly never, bots 1 and 2 are equal
+    won = {(0, 1): 95, (0, 2): 95, (0, 3): 99, (1, 2): 50, (1, 3): 95, (2, 3): 95}
+    earlier = tuple(Meetings(*pair, 100, won[pair]) for pair in PAIRS)
+    config = make_ladder(tmp_path, earlier=earlier)
+    played = pairs_of(take_looks(config, 1).games[:20])
+    middle = tuple(sorted(str(SAMPLE_BOTS / BOTS[number]) for number in (1, 2)))
+    assert played.most_common(1)[0][0] == middle
+
+
+def test_look_changes_only_the_tables_up_to_the_next_look(tmp_path):
+    config = make_ladder(tmp_path)
+    planned, course = make_course(config).games, take_looks(config, 2)
+    assert course.games[:20] == take_looks(config, 1).games[:20]
+    assert course.games[20:40] != planned[20:40]
+    assert course.games[40:] == planned[40:]
+
+
+@pytest.mark.parametrize("seats", [2, 3, 4])
+def test_every_match_has_different_bots_and_all_seatings(tmp_path, seats):
+    course = take_looks(make_ladder(tmp_path, seats=seats), 3)
+    for match in range(1, GAMES // seats + 1):
+        games = [game for game in course.games if game.match == match]
+        assert len({game.bots for game in games}) == len(games) == seats
+        assert {frozenset(game.bots) for game in games} == {frozenset(games[0].bots)}
+        assert len(set(games[0].bots)) == seats
+
+
+def test_tables_do_not_depend_on_the_last_bits_of_gains(tmp_path, monkeypatch):
+    config, gains = make_ladder(tmp_path), LadderCourse.__init__.__globals__["Beliefs"].gains
+    exact = take_looks(config, 2).games
+    rng = np.random.default_rng(1)
+    monkeypatch.setattr(
+        "referee.ratings.information.Beliefs.gains",
+        lambda beliefs: gains(beliefs) * (1 + rng.uniform(-1e-12, 1e-12)),
+    )
+    assert take_looks(config, 2).games == exact
+
+
+def test_stopped_course_ends_with_the_games_before_the_newest_look(tmp_path):
+    course = take_looks(make_ladder(tmp_path), 3)
+    assert course.stop()
+    assert (course.stopped_after, len(course.games), course.next_look) == (10, 40, None)
+
+
+def test_configuration_is_stored_and_read_back(tmp_path):
+    config = make_ladder(tmp_path, earlier=(Meetings(0, 3, 1.5, 0.5),), minutes=2.5)
+    assert from_canonical_json(canonical_json(config)).ladder == config.ladder
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"earlier": (Meetings(0, 1, 2, 3),)}, "earlier: better: 3 is not from 0 to 2"),
+        (
+            {"earlier": (Meetings(0, 1, float("nan"), 0),)},
+            "earlier: better: 0 is not from 0 to nan",
+        ),
+        (
+            {"earlier": (Meetings(0, 1, 1e12, 0),)},
+            "earlier: better: 0 is not from 0 to 1000000000000",
+        ),
+        ({"earlier": (Meetings(1, 1, 2, 1),)}, "earlier: 1 and 1 are no pair"),
+        ({"earlier": (Meetings(-1, 1, 2, 1),)}, "earlier: -1 and 1 are no pair"),
+        ({"minutes": 0.0}, "minutes must be more than 0"),
+        ({"minutes": float("nan")}, "minutes must be more than 0"),
+    ],
+)
+def test_impossible_start_is_refused(tmp_path, changes, says):
+    with pytest.raises(ValueError, match=says):
+        make_ladder(tmp_path, **changes)
+
+
+def test_configuration_that_contradicts_itself_is_refused(tmp_path):
+    config = make_ladder(tmp_path)
+    fifth = LadderStart(earlier=(Meetings(0, 4, 2, 1),), minutes=None)
+    for changes, says in (
+        ({"stages": config.stages * 2}, "a ladder has one stage, with a balanced choice"),
+        ({"until": StopCondition()}, "a ladder has no until"),
+        ({"bots": config.bots * 51}, "a ladder has at most 200 bots, not 204"),
+        ({"ladder": fifth}, "there are only 4 bots"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            make_course(replace(config, **changes))
+
+
+@pytest.fixture
+def open_cup(tmp_path):
+    """Return a function that makes a league with a ladder `cup`."""
+    made = []
+
+    def open_it(**options):
+        made.append(Cup(tmp_path, make_ladder(tmp_path, **options)))
+        return made[-1]
+
+    yield open_it
+    for cup in made:
+        cup.league.close()
+
+
+def test_ladder_is_played_and_verified_in_the_league_and_in_an_archive(open_cup, tmp_path):
+    cup = open_cup()
+    assert cup.play()
+    assert cup.stopped_after is None
+    assert cup.verify() == GAMES
+    assert ArchivedTournament.open(cup.export(tmp_path)).verify() == GAMES
+
+
+def test_interrupted_ladder_plays_the_same_games(open_cup, tmp_path_factory):
+    cup = open_cup()
+    assert cup.play()
+    folder = tmp_path_factory.mktemp("other")
+    other = Cup(folder, make_ladder(folder))
+    for until in (1, 20, 30):
+        assert not other.play(until=until)
+        assert other.verify() == len(other.league.forfeits("cup"))
+    assert other.play()
+    assert other.schedule == cup.schedule
+    other.league.close()
+
+
+def test_ladder_ends_at_the_first_look_after_its_minutes(open_cup, tmp_path, monkeypatch):
+    cup = open_cup(minutes=5.0)  # 30 games
+    now = [0.0]
+
+    def add_games(league, records):
+        now[0] += 10 * len(records)  # each game takes ten seconds
+        return add(league, records)
+
+    add = type(cup.league).add_games
+    monkeypatch.setattr(type(cup.league), "add_games", add_games)
+    monkeypatch.setattr("referee.tournament.conduct._now_s", lambda: now[0])
+    assert cup.play()
+    assert cup.stopped_after == 10
+    assert len(cup.schedule) == len(cup.league.forfeits("cup")) == 40
+    assert find_state(cup.league, "cup").parts[0].finished
+    assert cup.verify() == 40
+    assert ArchivedTournament.open(cup.export(tmp_path)).verify() == 40
+    with pytest.raises(UserError, match="it is a ladder, which cannot be extended; for more games"):
+        extend_tournament(
+            cup.league, find_tournament(cup.league, "cup"), 1, seed=bytes(32), now_us=0
+        )
+
+
+def test_other_tables_than_the_chosen_ones_are_detected(open_cup, monkeypatch):
+    cup = open_cup()
+    monkeypatch.setattr(LadderCourse, "take_look", lambda course, _: take_no_look(course))
+    assert cup.play()
+    monkeypatch.undo()
+    with pytest.raises(Difference, match="but the games were played as planned"):
+        cup.verify()
+
+
+def take_no_look(course):
+    """Take the next look, but leave all tables as planned."""
+    course._newest = course.next_look
+
+
+def test_stop_between_two_looks_is_detected(open_cup):
+    cup = open_cup()
+    assert cup.play()
+    cup.league.stop_early("cup", rounds=7, games=GAMES)
+    with pytest.raises(Difference, match="stopped after 7 rounds: there is no look after that"):
+        cup.verify()
