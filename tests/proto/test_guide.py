@@ -51,8 +51,10 @@ def test_guide_explains_every_field_of_a_message_in_order(message):
 
 
 @pytest.mark.parametrize("enum", ENUMS, ids=by_name)
-def test_guide_explains_every_value_of_an_enum(enum):
-    assert sorted(first_cells(f"### `{enum.name}`")) == sorted(enum.values_by_name)
+def test_guide_explains_every_value_of_an_enum_in_order_and_zero_last(enum):
+    values = sorted(enum.values, key=lambda value: value.number or len(enum.values))
+    assert [value.number for value in values] == [*range(1, len(values)), 0]
+    assert first_cells(f"### `{enum.name}`") == [value.name for value in values]
 
 
 @pytest.mark.parametrize("message", NESTED, ids=by_name)
