@@ -71,7 +71,10 @@ def init(
     """
     if language not in roster.LANGUAGES:
         languages = ", ".join(roster.LANGUAGES)
-        raise UserError(f"--language: unknown language {language!r}; choose one of {languages}")
+        raise UserError(
+            f"--language: unknown language {language!r}; choose one of {languages};"
+            " section 5 of proto/README.md is about other languages"
+        )
     folder = Path(name)
     roster.create_bot(folder, name=name, language=language, author=author or getpass.getuser())
     console.print(f"{name} is in {folder.resolve()}; read its README.md first.", soft_wrap=True)

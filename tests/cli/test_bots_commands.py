@@ -67,7 +67,7 @@ def test_new_bot_plays(here):
     [
         (
             ("init", "mine", "--language", "cobol"),
-            "--language: unknown language 'cobol'; choose one of",
+            "--language: unknown language 'cobol'; choose one of python, go, rust, java, typescript, cpp; section 5 of",
         ),
         (("init", "a/b"), "NAME: 'a/b' is not a valid name"),
         (("init", "fails"), "fails: exists already; choose a new folder"),
