@@ -148,7 +148,8 @@ def check_pom(file: str, content: bytes, hosts: Hosts) -> bytes:
         last = path[-1]
         if path[-3:] == _POM_EXTENSION or (last == "extensions" and text == "true"):
             raise UserError(
-                f"{file}: {'.'.join(path)[:_MAX_SHOWN]}: extensions are code that runs inside Maven; {_ONLY_REGISTRIES}"
+                f"{file}: {'.'.join(path)[:_MAX_SHOWN]}: extensions are code that runs inside Maven;"
+                " remove the entry, and write an <execution> for each goal of the plugin (proto/README.md, section 3)"
             )
         is_url = last == "url" and path[-2:-1] in (["repository"], ["pluginRepository"])
         elsewhere = is_url and "distributionManagement" not in path and _host(text) not in hosts
