@@ -197,7 +197,7 @@ class ShutdownSteps:
         """
         return await self._shut_down(
             "SIGTERM",
-            f"it ends within {TERM_S:g} s of SIGTERM, by the signal or with exit code 0",
+            f"it ends within {TERM_S:g} s of SIGTERM, by the signal, or with exit code 0 or 143",
             _SIGTERM_CODES,
         )
 
