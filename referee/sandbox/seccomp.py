@@ -24,6 +24,8 @@ _LOAD, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_SET, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x
 _ALLOW, _ERRNO, _NOTIFY, _KILL_PROCESS = 0x7FFF0000, 0x00050000, 0x7FC00000, 0x80000000
 """What the filter returns to the kernel; an error number is added to `_ERRNO`, and `_NOTIFY` passes the call on
 to another process, which answers it."""
+_NOTHING_DONE = 0
+"""The error number of success: the kernel does nothing, and the program gets 0."""
 _NEW_NAMESPACES = 0x7E020080
 """The flags CLONE_NEWTIME, NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET."""
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
@@ -82,7 +84,6 @@ _X86_64 = {
     "quotactl": 179,
     "reboot": 169,
     "request_key": 249,
-    "sched_setaffinity": 203,
     "setns": 308,
     "settimeofday": 164,
     "swapoff": 168,
@@ -122,7 +123,6 @@ _AARCH64 = {
     "quotactl": 60,
     "reboot": 142,
     "request_key": 218,
-    "sched_setaffinity": 122,
     "setns": 268,
     "settimeofday": 170,
     "swapoff": 225,
@@ -145,6 +145,8 @@ class Architecture:
     """The calls that are always refused, whatever their arguments are: numbers by name."""
     locks: Mapping[str, int]
     """The calls that are refused together with the locks of `fcntl`: numbers by name."""
+    set_cores: int
+    """The call sched_setaffinity, with which a program chooses its cores."""
     fcntl: int
     clone: int
     socket: int
@@ -158,6 +160,7 @@ ARCHITECTURES = {
         0xC000003E,
         refused=_X86_64 | _COMMON,
         locks={"flock": 73, "inotify_init": 253, "inotify_init1": 294},
+        set_cores=203,
         fcntl=72,
         clone=56,
         socket=41,
@@ -168,6 +171,7 @@ ARCHITECTURES = {
         0xC00000B7,
         refused=_AARCH64 | _COMMON,
         locks={"flock": 32, "inotify_init1": 26},
+        set_cores=122,
         fcntl=25,
         clone=220,
         socket=198,
@@ -205,6 +209,8 @@ def build_filter(machine: str, *, allow_locks: bool) -> bytes | None:
             # no filter can see the flags of clone3, which are in memory; libc falls back to clone
             _if_equal(known.clone3, _refuse(errno.ENOSYS)),
             *(_if_equal(number, _refuse(errno.EPERM)) for number in sorted(known.refused.values())),
+            # .NET does not start if it may not set the cores of its threads; the cores do not change
+            _if_equal(known.set_cores, _refuse(_NOTHING_DONE)),
             *([] if allow_locks else locks),
             _if_equal(known.clone, _filter_clone()),
             _if_equal(known.socket, _filter_socket()),

@@ -120,10 +120,16 @@ class TakesMuchMemoryInChildren(GoesWrong):
 
 
 class LeavesItsCore(Burglar):
-    """Takes all cores, and all asynchronous I/O of the machine."""
+    """Takes other cores, and all asynchronous I/O of the machine."""
 
     def burgle(self):
-        self.attempt("use all cores", lambda: os.sched_setaffinity(0, range(os.cpu_count())))
+        def choose_cores():
+            before, machine = os.sched_getaffinity(0), set(range(os.cpu_count()))
+            os.sched_setaffinity(0, {min(before)} if before == machine else machine)
+            if os.sched_getaffinity(0) == before:  # a sandbox says yes and does nothing
+                raise PermissionError("the cores are the same as before")
+
+        self.attempt("choose its cores", choose_cores)
 
         def set_up_io():
             number = {"x86_64": 206, "aarch64": 0}[os.uname().machine]
