@@ -21,13 +21,23 @@ from referee.cli.cluster import (
     ClusterOption,
     KeyOption,
     choose_cluster,
+    choose_tournament_logs,
 )
 from referee.cli.isolation import (
     NewTournamentIsolationOption,
     RequireOption,
     roster_of,
 )
-from referee.cli.options import DEFAULT_LEAGUE, NOT_KNOWN, DbOption, LeagueOption, console, notes
+from referee.cli.options import (
+    DEFAULT_LEAGUE,
+    NOT_KNOWN,
+    DbOption,
+    LeagueOption,
+    LogsOption,
+    MessagesOption,
+    console,
+    notes,
+)
 from referee.cli.run import league_options, open_new_tournament, play_to_end
 from referee.cli.tournament import BOTS_TO_COMPARE, announce_verdict
 from referee.errors import UserError
@@ -106,6 +116,8 @@ def compare(
     tls_ca: AuthorityOption = None,
     tls_cert: CertificateOption = None,
     tls_key: KeyOption = None,
+    logs: LogsOption = None,
+    messages: MessagesOption = False,
 ) -> None:
     """Play matches between two bots until it is known whether one is better or both are equal.
 
@@ -117,6 +129,7 @@ def compare(
     """
     place = choose_cluster(cluster, tls_ca, tls_cert, tls_key)
     config = _make_config((bot, other), ruleset, confidence, margin, max_games)
+    log_settings = choose_tournament_logs(logs, place, messages=messages)
     with open_new_tournament(
         ctx,
         config,
@@ -126,7 +139,7 @@ def compare(
         require=require,
         place=place,
     ) as (store, tournament, under, interrupts):
-        play_to_end(store, tournament, under, interrupts, place)
+        play_to_end(store, tournament, under, interrupts, place, log_settings)
         is_known = announce_verdict(store, tournament.name)
     if not is_known:
         raise typer.Exit(NOT_KNOWN)
@@ -177,6 +190,8 @@ def challenge(
     tls_ca: AuthorityOption = None,
     tls_cert: CertificateOption = None,
     tls_key: KeyOption = None,
+    logs: LogsOption = None,
+    messages: MessagesOption = False,
 ) -> None:
     """Rate a bot: play a gauntlet of it against the other current bots of the league.
 
@@ -202,6 +217,7 @@ def challenge(
     for other in field.left_out:
         notes.print(other, soft_wrap=True)
     config = _make_gauntlet(challenger, field.bots, ruleset, seats, budget)
+    log_settings = choose_tournament_logs(logs, place, messages=messages)
     with open_new_tournament(
         ctx,
         config,
@@ -211,7 +227,7 @@ def challenge(
         require=require,
         place=place,
     ) as (store, tournament, under, interrupts):
-        play_to_end(store, tournament, under, interrupts, place)
+        play_to_end(store, tournament, under, interrupts, place, log_settings)
         again = shlex.join(["referee", "ratings", "--ruleset", ruleset, *league_options(store)])
         console.print(f"To see the bot among all bots of the league: {again}", soft_wrap=True)
 

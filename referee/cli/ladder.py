@@ -16,10 +16,18 @@ from referee.cli.cluster import (
     ClusterOption,
     KeyOption,
     choose_cluster,
+    choose_tournament_logs,
 )
 from referee.cli.compare import find_field
 from referee.cli.isolation import NewTournamentIsolationOption, RequireOption
-from referee.cli.options import DEFAULT_LEAGUE, DbOption, LeagueOption, notes
+from referee.cli.options import (
+    DEFAULT_LEAGUE,
+    DbOption,
+    LeagueOption,
+    LogsOption,
+    MessagesOption,
+    notes,
+)
 from referee.cli.run import open_new_tournament, play_to_end
 from referee.errors import UserError
 from referee.reports.selection import GameFilter
@@ -66,6 +74,8 @@ def run(
     tls_ca: AuthorityOption = None,
     tls_cert: CertificateOption = None,
     tls_key: KeyOption = None,
+    logs: LogsOption = None,
+    messages: MessagesOption = False,
 ) -> None:
     """Play, for some minutes, always the match that tells most about the order of the league's bots.
 
@@ -82,6 +92,7 @@ def run(
         for other in field.left_out:
             notes.print(other, soft_wrap=True)
         config = make_ladder(store, field.bots, ruleset, seats, games, minutes)
+    log_settings = choose_tournament_logs(logs, place, messages=messages)
     with open_new_tournament(
         ctx,
         config,
@@ -91,7 +102,7 @@ def run(
         require=require,
         place=place,
     ) as (store, tournament, under, interrupts):
-        play_to_end(store, tournament, under, interrupts, place)
+        play_to_end(store, tournament, under, interrupts, place, log_settings)
 
 
 def make_ladder(

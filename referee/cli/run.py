@@ -24,6 +24,7 @@ from referee.cli.cluster import (
     KeyOption,
     check_cores,
     choose_cluster,
+    choose_tournament_logs,
     choose_workers,
 )
 from referee.cli.isolation import (
@@ -47,7 +48,6 @@ from referee.cli.options import (
     LogsOption,
     MessagesOption,
     TournamentArgument,
-    choose_logs,
     console,
     print_notes,
 )
@@ -138,7 +138,7 @@ def run(
         if content is None:
             raise UserError("--save: not allowed with a tournament file")
         check_new(save)
-    log_settings = _choose_logs(logs, messages=messages, place=place)
+    log_settings = choose_tournament_logs(logs, place, messages=messages)
     with open_new_tournament(
         ctx,
         config,
@@ -215,7 +215,7 @@ def resume(
     Example: referee tournament resume demo
     """
     place = choose_cluster(cluster, tls_ca, tls_cert, tls_key)
-    log_settings = _choose_logs(logs, messages=messages, place=place)
+    log_settings = choose_tournament_logs(logs, place, messages=messages)
     with Interrupts() as interrupts, League.open(league, create=False, db=db) as store:
         tournament = find_tournament(store, name or _newest_unfinished(store))
         check_cores(place, tournament.config)
@@ -246,6 +246,8 @@ def extend(
     tls_ca: AuthorityOption = None,
     tls_cert: CertificateOption = None,
     tls_key: KeyOption = None,
+    logs: LogsOption = None,
+    messages: MessagesOption = False,
 ) -> None:
     """Add matches to a tournament, finished or not, and play them.
 
@@ -255,6 +257,7 @@ def extend(
     Example: referee tournament extend demo --matches 2
     """
     place = choose_cluster(cluster, tls_ca, tls_cert, tls_key)
+    log_settings = choose_tournament_logs(logs, place, messages=messages)
     with (
         Interrupts() as interrupts,
         League.open(league, create=False, db=db) as store,
@@ -268,7 +271,7 @@ def extend(
         under = _select_isolation_again(store, tournament, choice, require)
         seed = secrets.token_bytes(deals.SEED_SIZE)
         longer = add_matches(store, tournament, matches, seed=seed, now_us=now_us())
-        play_to_end(store, longer, under, interrupts, place)
+        play_to_end(store, longer, under, interrupts, place, log_settings)
 
 
 def play_to_end(
@@ -277,7 +280,7 @@ def play_to_end(
     isolation: Isolation,
     interrupts: Interrupts,
     place: ClusterChoice | None,
-    logs: LogSettings | None = None,
+    logs: LogSettings | None,
 ) -> None:
     """Play the missing games of a tournament. Print ratings and faults. If the tournament is finished, print the seeds.
 
@@ -320,15 +323,6 @@ def play_to_end(
         seed = part.seed.hex() if part.seed is not None else ""
         label = f"Seed of {part_title(number)}" if number else f"{ended} Seed"
         console.print(f"{label}: {seed}", soft_wrap=True)
-
-
-def _choose_logs(
-    folder: Path | None, *, messages: bool, place: ClusterChoice | None
-) -> LogSettings | None:
-    """See `choose_logs`. Raises UserError also on a cluster, whose bots run on other machines."""
-    if folder is not None and place is not None:
-        raise UserError("--logs, --cluster: choose one of them")
-    return choose_logs(folder, messages=messages)
 
 
 def _announce(store: League, tournament: Tournament) -> None:

@@ -98,8 +98,10 @@ def test_submitted_bot_is_rated_by_the_command_that_is_printed(tmp_path):
             " referee bots challenge greedy --league league"
         )
         command = last.partition(": referee ")[2].split()
-        done = here.referee(*command, "--ruleset", "duel", "--budget", "4")
+        logged = ("--logs", "logs", "--messages")
+        done = here.referee(*command, "--ruleset", "duel", "--budget", "4", *logged)
         assert (done.returncode, done.stderr) == (0, "")
+        assert len(list((here.folder / "logs").glob("greedy-challenge-*/*.jsonl"))) == 4 * 2
         rows = json.loads(here.referee("ratings", "--json").stdout)
         assert [(row["games"], row["ruleset"]) for row in rows] == [(4, "duel")] * 2
         assert here.referee("verify").returncode == 0

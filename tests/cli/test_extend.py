@@ -28,9 +28,9 @@ def here(tmp_path_factory):
         for words in (
             ("run", file),
             ("extend", "cup", "--matches", "1"),
-            ("extend", "cup", "--matches", "2"),
+            ("extend", "cup", "--matches", "2", "--logs", "logs", "--messages"),
         ):
-            if words[0] == "extend" and words[-1] == "1":
+            if words[0] == "extend" and words[3] == "1":
                 shutil.copytree(made.folder / "league", made.folder / "before")
             done = made.referee("tournament", *words, "--league", "league")
             assert done.returncode == 0, done.stderr
@@ -63,6 +63,13 @@ def test_existing_games_stay_as_they_are(here):
     before, after = here.records("before"), here.records("league")
     assert (len(before), len(after)) == (2 * GAMES, 5 * GAMES)
     assert after[: len(before)] == before
+
+
+def test_logs_are_those_of_the_new_games(here):
+    files = {(path.parent.name, path.name) for path in (here.folder / "logs").glob("*/*")}
+    with League.open(here.folder / "league", create=False) as store:
+        new = store.schedule("cup")[3 * GAMES :]
+    assert files == {(game.game_id, f"{bot}.jsonl") for game in new for bot in game.bots}
 
 
 def test_each_extension_has_its_own_seed(here):

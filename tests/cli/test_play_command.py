@@ -182,8 +182,21 @@ def test_folder_for_logs_that_cannot_be_made_is_refused(here):
     assert not (here.folder / "league").exists()
 
 
-def test_logs_and_a_cluster_are_refused(here):
-    config = here.tournament()
-    done = here.referee("tournament", "run", config, "--logs", "logs", "--cluster", "127.0.0.1:1")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("tournament", "run", "./greedy", "./random", "--ruleset", "duel", "--seats", "2"),
+        ("tournament", "resume", "cup"),
+        ("tournament", "extend", "cup", "--matches", "1"),
+        ("tournament", "compare", "greedy", "random"),
+    ],
+    ids=" ".join,
+)
+def test_logs_and_a_cluster_are_refused(here, words):
+    for name in ("greedy", "random"):
+        here.bot(name, "")
+    more = ("--matches", "1") if "run" in words else ()
+    done = here.referee(*words, *more, "--logs", "logs", "--cluster", "127.0.0.1:1")
     assert done.returncode == 2
     assert "--logs, --cluster: choose one of them" in done.stderr
+    assert not (here.folder / "logs").exists()
