@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from referee.bots.logs import LogSettings
-from referee.cli.options import INTERRUPTED, choose_logs, console
+from referee.cli.options import INTERRUPTED, console
 from referee.errors import UserError
 from referee.roster.roster import Roster
 from referee.sandbox import Isolation
@@ -98,15 +98,6 @@ def check_cores(choice: ClusterChoice | None, config: TournamentConfig) -> None:
         raise UserError(
             f"cores_per_game: {config.cores_per_game} is impossible with --cluster: a worker has one core"
         )
-
-
-def choose_tournament_logs(
-    folder: Path | None, place: ClusterChoice | None, *, messages: bool
-) -> LogSettings | None:
-    """See `choose_logs`. Raises UserError also on a cluster, whose bots run on other machines."""
-    if folder is not None and place is not None:
-        raise UserError("--logs, --cluster: choose one of them")
-    return choose_logs(folder, messages=messages)
 
 
 def choose_workers(

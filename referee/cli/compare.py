@@ -20,8 +20,6 @@ from referee.cli.cluster import (
     CertificateOption,
     ClusterOption,
     KeyOption,
-    choose_cluster,
-    choose_tournament_logs,
 )
 from referee.cli.isolation import (
     NewTournamentIsolationOption,
@@ -38,8 +36,13 @@ from referee.cli.options import (
     console,
     notes,
 )
-from referee.cli.run import league_options, open_new_tournament, play_to_end
-from referee.cli.tournament import BOTS_TO_COMPARE, announce_verdict
+from referee.cli.playing import (
+    choose_settings,
+    league_options,
+    open_new_tournament,
+    play_to_end,
+)
+from referee.cli.tournament import BOTS_TO_COMPARE
 from referee.errors import UserError
 from referee.ratings.stopping import CONFIDENCE, MARGIN, MAX_CONFIDENCE, MAX_MARGIN, MIN_CONFIDENCE
 from referee.records import BotId
@@ -127,9 +130,8 @@ def compare(
 
     Example: referee tournament compare ./my_bot sample_bots/greedy --ruleset duel
     """
-    place = choose_cluster(cluster, tls_ca, tls_cert, tls_key)
     config = _make_config((bot, other), ruleset, confidence, margin, max_games)
-    log_settings = choose_tournament_logs(logs, place, messages=messages)
+    settings = choose_settings(cluster, tls_ca, tls_cert, tls_key, logs, messages=messages)
     with open_new_tournament(
         ctx,
         config,
@@ -137,10 +139,9 @@ def compare(
         db,
         isolation=isolation,
         require=require,
-        place=place,
+        settings=settings,
     ) as (store, tournament, under, interrupts):
-        play_to_end(store, tournament, under, interrupts, place, log_settings)
-        is_known = announce_verdict(store, tournament.name)
+        is_known = play_to_end(store, tournament, under, interrupts, settings)
     if not is_known:
         raise typer.Exit(NOT_KNOWN)
 
@@ -201,7 +202,6 @@ def challenge(
 
     Example: referee bots challenge my_bot --ruleset duel
     """
-    place = choose_cluster(cluster, tls_ca, tls_cert, tls_key)
     if "/" in bot:
         raise UserError(
             f"BOT: {bot!r} is a folder; to add it to the league: referee bots submit {bot}"
@@ -217,7 +217,7 @@ def challenge(
     for other in field.left_out:
         notes.print(other, soft_wrap=True)
     config = _make_gauntlet(challenger, field.bots, ruleset, seats, budget)
-    log_settings = choose_tournament_logs(logs, place, messages=messages)
+    settings = choose_settings(cluster, tls_ca, tls_cert, tls_key, logs, messages=messages)
     with open_new_tournament(
         ctx,
         config,
@@ -225,9 +225,9 @@ def challenge(
         db,
         isolation=isolation,
         require=require,
-        place=place,
+        settings=settings,
     ) as (store, tournament, under, interrupts):
-        play_to_end(store, tournament, under, interrupts, place, log_settings)
+        play_to_end(store, tournament, under, interrupts, settings)
         again = shlex.join(["referee", "ratings", "--ruleset", ruleset, *league_options(store)])
         console.print(f"To see the bot among all bots of the league: {again}", soft_wrap=True)
 

@@ -15,8 +15,6 @@ from referee.cli.cluster import (
     CertificateOption,
     ClusterOption,
     KeyOption,
-    choose_cluster,
-    choose_tournament_logs,
 )
 from referee.cli.compare import find_field
 from referee.cli.isolation import NewTournamentIsolationOption, RequireOption
@@ -28,7 +26,7 @@ from referee.cli.options import (
     MessagesOption,
     notes,
 )
-from referee.cli.run import open_new_tournament, play_to_end
+from referee.cli.playing import choose_settings, open_new_tournament, play_to_end
 from referee.errors import UserError
 from referee.reports.selection import GameFilter
 from referee.roster.roster import SAMPLE_BOTS
@@ -86,13 +84,12 @@ def run(
 
     Example: referee ladder run --ruleset duel --minutes 5
     """
-    place = choose_cluster(cluster, tls_ca, tls_cert, tls_key)
     with League.open(league, create=False, db=db) as store:
         field = find_field(store, ruleset)
         for other in field.left_out:
             notes.print(other, soft_wrap=True)
         config = make_ladder(store, field.bots, ruleset, seats, games, minutes)
-    log_settings = choose_tournament_logs(logs, place, messages=messages)
+    settings = choose_settings(cluster, tls_ca, tls_cert, tls_key, logs, messages=messages)
     with open_new_tournament(
         ctx,
         config,
@@ -100,9 +97,9 @@ def run(
         db,
         isolation=isolation,
         require=require,
-        place=place,
+        settings=settings,
     ) as (store, tournament, under, interrupts):
-        play_to_end(store, tournament, under, interrupts, place, log_settings)
+        play_to_end(store, tournament, under, interrupts, settings)
 
 
 def make_ladder(

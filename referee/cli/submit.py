@@ -40,7 +40,7 @@ from referee.cli.options import (
     notes,
     write,
 )
-from referee.cli.run import league_options
+from referee.cli.playing import league_options
 from referee.errors import UserError
 from referee.reports.checks import CheckView, check_data, check_summary
 from referee.reports.formats import json_text

@@ -1,0 +1,227 @@
+"""Play a tournament and show it in the terminal, for every command that plays one.
+
+A command makes `PlaySettings` of its options. `open_new_tournament` creates a tournament, and `play_to_end` plays it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import typer
+import uvloop
+
+from referee import deals
+from referee.bots.logs import LogSettings
+from referee.cli.cluster import ClusterChoice, check_cores, choose_cluster, choose_workers
+from referee.cli.isolation import (
+    RungChoice,
+    announce_isolation,
+    choose_rung,
+    find_bots,
+    now_us,
+    roster_of,
+    select_isolation_for,
+)
+from referee.cli.options import DB_VARIABLE, INTERRUPTED, choose_logs, console, print_notes
+from referee.cli.progress import Interrupts, conduct
+from referee.cli.tournament import announce_verdict, check_entries, describe_stop
+from referee.errors import RefereeError, UserError
+from referee.reports.bot_rows import FaultRow, fault_rows
+from referee.reports.rating_rows import RatingRow
+from referee.reports.selection import GameFilter, current_ratings
+from referee.reports.terminal import RowsTable
+from referee.reports.verdicts import name_deviations
+from referee.sandbox import Isolation
+from referee.sandbox.ladder import make_launcher
+from referee.store.league import League, url_without_password
+from referee.tournament.config import TournamentConfig, part_title
+from referee.tournament.create import Tournament, create_tournament, enter_bots, find_tournament
+
+
+@dataclass(frozen=True, slots=True)
+class PlaySettings:
+    """Where a tournament is played, and what is written about it."""
+
+    place: ClusterChoice | None
+    """The cluster; None for the cores of this machine."""
+    logs: LogSettings | None
+    """Where the logs of the bots go; None without logs."""
+
+
+def choose_settings(
+    cluster: str | None,
+    tls_ca: Path | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    logs: Path | None,
+    *,
+    messages: bool,
+) -> PlaySettings:
+    """Return the settings of the options of a command. Create the folder for logs.
+
+    Raises UserError for wrong options, also for logs on a cluster, whose bots run on other machines.
+    """
+    place = choose_cluster(cluster, tls_ca, tls_cert, tls_key)
+    if logs is not None and place is not None:
+        raise UserError("--logs, --cluster: choose one of them")
+    return PlaySettings(place, choose_logs(logs, messages=messages))
+
+
+@contextmanager
+def open_new_tournament(
+    ctx: typer.Context,
+    config: TournamentConfig,
+    league: Path,
+    db: str | None,
+    *,
+    isolation: str | None,
+    require: str | None,
+    settings: PlaySettings,
+) -> Iterator[tuple[League, Tournament, Isolation, Interrupts]]:
+    """Create a tournament, and yield what `play_to_end` needs to play it. The league stays open and locked until the `with` ends.
+
+    `league`, `db`, `isolation` and `require` are the options of `tournament run`. Raises UserError for wrong options or bots,
+    before anything is stored.
+    """
+    check_cores(settings.place, config)
+    check_entries(config, league, db)
+    choice = choose_rung(ctx, isolation, config.isolation)
+    config = replace(config, isolation=choice.lasting)  # stored, so it holds for `resume` too
+    under = _select_isolation(choice, require, config, league, db)
+    with League.open(league, create=True, db=db) as store, store.lock():
+        roster = roster_of(store, make_launcher(under))
+        bots = uvloop.run(enter_bots(config, roster, now_us=now_us()))
+        with Interrupts() as interrupts:
+            tournament = create_tournament(
+                store,
+                config,
+                bots,
+                seed=config.seed or secrets.token_bytes(deals.SEED_SIZE),
+                now_us=now_us(),
+            )
+            if tournament.name != config.name:
+                _print_other(store, config.name, tournament.name)
+            if config.budget is not None:
+                console.print(f"The budget of {config.budget} is enough for {config.games} games.")
+            yield store, tournament, under, interrupts
+
+
+def _select_isolation(
+    choice: RungChoice, required: str | None, config: TournamentConfig, league: Path, db: str | None
+) -> Isolation:
+    """Select the isolation of a tournament from a file; its bots may be missing in the league."""
+    folders = [entry.variant or entry.folder for entry in config.bots if entry.folder is not None]
+    names = [entry.text for entry in config.bots if entry.folder is None]
+    return select_isolation_for(
+        choice.wanted, required, lambda: find_bots(folders, names, league, db)
+    )
+
+
+def play_to_end(
+    store: League,
+    tournament: Tournament,
+    isolation: Isolation,
+    interrupts: Interrupts,
+    settings: PlaySettings,
+) -> bool:
+    """Play the missing games of a tournament. Print ratings and faults. If it is finished, print the seeds and the verdict.
+
+    Return False if the verdict about two bots is open, see `announce_verdict`.
+
+    Raises typer.Exit if the tournament was interrupted. Raises RefereeError or OSError if the tournament cannot go
+    on. Then the command that resumes the tournament is printed. It is not printed for a UserError without a cluster.
+    """
+    try:
+        _announce(store, tournament)
+        announce_isolation(isolation, console)
+        roster = roster_of(store)
+        workers = choose_workers(settings.place, tournament, roster, isolation, settings.logs)
+        finished = conduct(store, tournament, roster, isolation, console, interrupts, workers)
+    except (RefereeError, OSError) as error:
+        # a cluster may be missing or unable to play, and the tournament is stored all the same
+        if settings.place is not None or not isinstance(error, UserError):
+            with suppress(OSError):  # a second error would hide the first one
+                again = resume_command(store, tournament.name, settings.place)
+                console.print(f"Stopped. To try again: {again}", soft_wrap=True)
+        raise
+    tournament = find_tournament(store, tournament.name)  # may have stopped early: read again
+    choice, title = GameFilter(tournament=tournament.name), tournament.name
+    if tournament.config.ladder is not None:
+        choice = GameFilter(ruleset=tournament.config.stages[0].ruleset.name)
+        title = "the league"
+    rows, analysed = current_ratings(store, choice)
+    if rows:
+        console.print(RowsTable(RatingRow, rows, title))
+        print_notes(name_deviations(analysed))
+    faults = fault_rows(store.faults(tournament=tournament.name))
+    if faults:
+        console.print(RowsTable(FaultRow, faults, "faults"))
+    if not finished:
+        console.print(
+            f"Interrupted. To resume: {resume_command(store, tournament.name, settings.place)}",
+            soft_wrap=True,
+        )
+        raise typer.Exit(INTERRUPTED)
+    ended = describe_stop(tournament) if tournament.config.has_looks else "All games are played."
+    for number, part in enumerate(tournament.parts):
+        seed = part.seed.hex() if part.seed is not None else ""
+        label = f"Seed of {part_title(number)}" if number else f"{ended} Seed"
+        console.print(f"{label}: {seed}", soft_wrap=True)
+    return announce_verdict(store, tournament.name)
+
+
+def _announce(store: League, tournament: Tournament) -> None:
+    before = len(store.forfeits(tournament.name))
+    console.print(
+        f"{tournament.name}: {'at most ' if tournament.may_stop else ''}"
+        f"{len(tournament.schedule)} games,"
+        f"{f' of which {before} are played,' if before else ''}"
+        f" {len(tournament.config.bots)} bots."
+        f" Commitment: {tournament.parts[0].commitment}",
+        soft_wrap=True,
+    )
+    for number, part in enumerate(tournament.parts[1:], 1):
+        console.print(
+            f"{part_title(number).capitalize()}: {part.games} of the games."
+            f" Commitment: {part.commitment}",
+            soft_wrap=True,
+        )
+
+
+def resume_command(store: League, name: str, place: ClusterChoice | None = None) -> str:
+    """Return the command that resumes a tournament at the same place."""
+    words = ["referee", "tournament", "resume", name, *league_options(store)]
+    return shlex.join(words if place is None else [*words, *place.options()])
+
+
+def league_options(store: League) -> list[str]:
+    """Return the options that select a league, for a command that the user can type. They contain no password.
+
+    `--db` is left out if the environment variable REFEREE_DB names the same database.
+    """
+    words = ["--league", str(store.folder)]
+    from_environment = os.environ.get(DB_VARIABLE)
+    if store.db is not None and not (
+        from_environment and url_without_password(from_environment) == store.db
+    ):
+        words += ["--db", store.db]
+    return words
+
+
+def _print_other(store: League, wanted: str, name: str) -> None:
+    console.print(
+        f"The league has a tournament {wanted} already; the new one is called {name}.",
+        soft_wrap=True,
+    )
+    other = store.tournament(wanted)
+    if other.stored < other.games:
+        console.print(
+            f"To play the missing games of {wanted}: {resume_command(store, wanted)}",
+            soft_wrap=True,
+        )
