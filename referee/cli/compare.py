@@ -30,10 +30,10 @@ from referee.cli.options import (
     DEFAULT_LEAGUE,
     NOT_KNOWN,
     DbOption,
+    FinalJsonOption,
     LeagueOption,
     LogsOption,
     MessagesOption,
-    console,
     notes,
 )
 from referee.cli.playing import (
@@ -121,6 +121,7 @@ def compare(
     tls_key: KeyOption = None,
     logs: LogsOption = None,
     messages: MessagesOption = False,
+    as_json: FinalJsonOption = False,
 ) -> None:
     """Play matches between two bots until it is known whether one is better or both are equal.
 
@@ -131,7 +132,9 @@ def compare(
     Example: referee tournament compare ./my_bot sample_bots/greedy --ruleset duel
     """
     config = _make_config((bot, other), ruleset, confidence, margin, max_games)
-    settings = choose_settings(cluster, tls_ca, tls_cert, tls_key, logs, messages=messages)
+    settings = choose_settings(
+        cluster, tls_ca, tls_cert, tls_key, logs, messages=messages, as_json=as_json
+    )
     with open_new_tournament(
         ctx,
         config,
@@ -193,6 +196,7 @@ def challenge(
     tls_key: KeyOption = None,
     logs: LogsOption = None,
     messages: MessagesOption = False,
+    as_json: FinalJsonOption = False,
 ) -> None:
     """Rate a bot: play a gauntlet of it against the other current bots of the league.
 
@@ -217,7 +221,9 @@ def challenge(
     for other in field.left_out:
         notes.print(other, soft_wrap=True)
     config = _make_gauntlet(challenger, field.bots, ruleset, seats, budget)
-    settings = choose_settings(cluster, tls_ca, tls_cert, tls_key, logs, messages=messages)
+    settings = choose_settings(
+        cluster, tls_ca, tls_cert, tls_key, logs, messages=messages, as_json=as_json
+    )
     with open_new_tournament(
         ctx,
         config,
@@ -229,7 +235,7 @@ def challenge(
     ) as (store, tournament, under, interrupts):
         play_to_end(store, tournament, under, interrupts, settings)
         again = shlex.join(["referee", "ratings", "--ruleset", ruleset, *league_options(store)])
-        console.print(f"To see the bot among all bots of the league: {again}", soft_wrap=True)
+        settings.out.print(f"To see the bot among all bots of the league: {again}", soft_wrap=True)
 
 
 class Field(NamedTuple):

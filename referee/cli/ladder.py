@@ -21,6 +21,7 @@ from referee.cli.isolation import NewTournamentIsolationOption, RequireOption
 from referee.cli.options import (
     DEFAULT_LEAGUE,
     DbOption,
+    FinalJsonOption,
     LeagueOption,
     LogsOption,
     MessagesOption,
@@ -74,6 +75,7 @@ def run(
     tls_key: KeyOption = None,
     logs: LogsOption = None,
     messages: MessagesOption = False,
+    as_json: FinalJsonOption = False,
 ) -> None:
     """Play, for some minutes, always the match that tells most about the order of the league's bots.
 
@@ -89,7 +91,9 @@ def run(
         for other in field.left_out:
             notes.print(other, soft_wrap=True)
         config = make_ladder(store, field.bots, ruleset, seats, games, minutes)
-    settings = choose_settings(cluster, tls_ca, tls_cert, tls_key, logs, messages=messages)
+    settings = choose_settings(
+        cluster, tls_ca, tls_cert, tls_key, logs, messages=messages, as_json=as_json
+    )
     with open_new_tournament(
         ctx,
         config,

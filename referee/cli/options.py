@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class Output(Console):
-    """Standard output. If nobody can read it any more, all further output is discarded.
+    """Standard output or standard error. If nobody can read it any more, all further output is discarded.
 
     This is so if the reader of a pipe closes it, and if the terminal is closed. Other errors of a write, such as those
     of a full disk, are raised.
@@ -69,12 +69,12 @@ class Output(Console):
         """Discard all further output. The command goes on, because a running tournament must still store its games."""
         self.quiet = True
         silence = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(silence, sys.stdout.fileno())
+        os.dup2(silence, self.file.fileno())
         os.close(silence)
 
 
 console = Output(highlight=False)
-notes = Console(stderr=True, highlight=False)
+notes = Output(stderr=True, highlight=False)
 """Standard error, for progress and warnings."""
 
 
@@ -220,6 +220,13 @@ ColumnsOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+FinalJsonOption = Annotated[
+    bool,
+    typer.Option(
+        "--json",
+        help="At the end, print the tables as JSON. Everything else goes to standard error.",
+    ),
+]
 CsvOption = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
 TournamentArgument = Annotated[str, typer.Argument(help="The name of the tournament.")]
 

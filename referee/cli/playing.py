@@ -28,15 +28,25 @@ from referee.cli.isolation import (
     roster_of,
     select_isolation_for,
 )
-from referee.cli.options import DB_VARIABLE, INTERRUPTED, choose_logs, console, print_notes
+from referee.cli.options import (
+    DB_VARIABLE,
+    INTERRUPTED,
+    Output,
+    choose_logs,
+    console,
+    notes,
+    print_notes,
+    write,
+)
 from referee.cli.progress import Interrupts, conduct
 from referee.cli.tournament import announce_verdict, check_entries, describe_stop
 from referee.errors import RefereeError, UserError
 from referee.reports.bot_rows import FaultRow, fault_rows
+from referee.reports.formats import json_text
 from referee.reports.rating_rows import RatingRow
 from referee.reports.selection import GameFilter, current_ratings
 from referee.reports.terminal import RowsTable
-from referee.reports.verdicts import name_deviations
+from referee.reports.verdicts import judge_newest_look, name_deviations
 from referee.sandbox import Isolation
 from referee.sandbox.ladder import make_launcher
 from referee.store.league import League, url_without_password
@@ -52,6 +62,13 @@ class PlaySettings:
     """The cluster; None for the cores of this machine."""
     logs: LogSettings | None
     """Where the logs of the bots go; None without logs."""
+    as_json: bool
+    """Whether standard output gets only the tables at the end, as JSON."""
+
+    @property
+    def out(self) -> Output:
+        """Where the progress, and every line for people, is printed."""
+        return notes if self.as_json else console
 
 
 def choose_settings(
@@ -62,6 +79,7 @@ def choose_settings(
     logs: Path | None,
     *,
     messages: bool,
+    as_json: bool,
 ) -> PlaySettings:
     """Return the settings of the options of a command. Create the folder for logs.
 
@@ -70,7 +88,7 @@ def choose_settings(
     place = choose_cluster(cluster, tls_ca, tls_cert, tls_key)
     if logs is not None and place is not None:
         raise UserError("--logs, --cluster: choose one of them")
-    return PlaySettings(place, choose_logs(logs, messages=messages))
+    return PlaySettings(place, choose_logs(logs, messages=messages), as_json)
 
 
 @contextmanager
@@ -106,9 +124,11 @@ def open_new_tournament(
                 now_us=now_us(),
             )
             if tournament.name != config.name:
-                _print_other(store, config.name, tournament.name)
+                _print_other(store, config.name, tournament.name, settings.out)
             if config.budget is not None:
-                console.print(f"The budget of {config.budget} is enough for {config.games} games.")
+                settings.out.print(
+                    f"The budget of {config.budget} is enough for {config.games} games."
+                )
             yield store, tournament, under, interrupts
 
 
@@ -137,48 +157,37 @@ def play_to_end(
     Raises typer.Exit if the tournament was interrupted. Raises RefereeError or OSError if the tournament cannot go
     on. Then the command that resumes the tournament is printed. It is not printed for a UserError without a cluster.
     """
+    out = settings.out
     try:
-        _announce(store, tournament)
-        announce_isolation(isolation, console)
+        _announce(store, tournament, out)
+        announce_isolation(isolation, out)
         roster = roster_of(store)
         workers = choose_workers(settings.place, tournament, roster, isolation, settings.logs)
-        finished = conduct(store, tournament, roster, isolation, console, interrupts, workers)
+        finished = conduct(store, tournament, roster, isolation, out, interrupts, workers)
     except (RefereeError, OSError) as error:
         # a cluster may be missing or unable to play, and the tournament is stored all the same
         if settings.place is not None or not isinstance(error, UserError):
             with suppress(OSError):  # a second error would hide the first one
                 again = resume_command(store, tournament.name, settings.place)
-                console.print(f"Stopped. To try again: {again}", soft_wrap=True)
+                out.print(f"Stopped. To try again: {again}", soft_wrap=True)
         raise
     tournament = find_tournament(store, tournament.name)  # may have stopped early: read again
-    choice, title = GameFilter(tournament=tournament.name), tournament.name
-    if tournament.config.ladder is not None:
-        choice = GameFilter(ruleset=tournament.config.stages[0].ruleset.name)
-        title = "the league"
-    rows, analysed = current_ratings(store, choice)
-    if rows:
-        console.print(RowsTable(RatingRow, rows, title))
-        print_notes(name_deviations(analysed))
-    faults = fault_rows(store.faults(tournament=tournament.name))
-    if faults:
-        console.print(RowsTable(FaultRow, faults, "faults"))
+    _print_tables(store, tournament, finished=finished, as_json=settings.as_json)
     if not finished:
-        console.print(
-            f"Interrupted. To resume: {resume_command(store, tournament.name, settings.place)}",
-            soft_wrap=True,
-        )
+        again = resume_command(store, tournament.name, settings.place)
+        out.print(f"Interrupted. To resume: {again}", soft_wrap=True)
         raise typer.Exit(INTERRUPTED)
     ended = describe_stop(tournament) if tournament.config.has_looks else "All games are played."
     for number, part in enumerate(tournament.parts):
         seed = part.seed.hex() if part.seed is not None else ""
         label = f"Seed of {part_title(number)}" if number else f"{ended} Seed"
-        console.print(f"{label}: {seed}", soft_wrap=True)
-    return announce_verdict(store, tournament.name)
+        out.print(f"{label}: {seed}", soft_wrap=True)
+    return announce_verdict(store, tournament.name, out)
 
 
-def _announce(store: League, tournament: Tournament) -> None:
+def _announce(store: League, tournament: Tournament, out: Output) -> None:
     before = len(store.forfeits(tournament.name))
-    console.print(
+    out.print(
         f"{tournament.name}: {'at most ' if tournament.may_stop else ''}"
         f"{len(tournament.schedule)} games,"
         f"{f' of which {before} are played,' if before else ''}"
@@ -187,11 +196,37 @@ def _announce(store: League, tournament: Tournament) -> None:
         soft_wrap=True,
     )
     for number, part in enumerate(tournament.parts[1:], 1):
-        console.print(
+        out.print(
             f"{part_title(number).capitalize()}: {part.games} of the games."
             f" Commitment: {part.commitment}",
             soft_wrap=True,
         )
+
+
+def _print_tables(store: League, tournament: Tournament, *, finished: bool, as_json: bool) -> None:
+    """Print the ratings and the faults of a tournament, as tables or as one JSON object, which also has the verdicts.
+
+    The ratings of a ladder are those of the league.
+    """
+    own, title = GameFilter(tournament=tournament.name), tournament.name
+    choice = own
+    if tournament.config.ladder is not None:
+        choice = GameFilter(ruleset=tournament.config.stages[0].ruleset.name)
+        title = "the league"
+    rows, analysed = current_ratings(store, choice)
+    faults = fault_rows(store.faults(tournament=tournament.name))
+    if as_json:
+        verdicts = []
+        if tournament.config.until is not None:
+            verdicts = judge_newest_look(tournament, own.columns(store)).neighbour_rows()
+        found = {"ratings": rows, "faults": faults, "neighbours": verdicts}
+        write(json_text({"tournament": tournament.name, "finished": finished, **found}))
+        return
+    if rows:
+        console.print(RowsTable(RatingRow, rows, title))
+        print_notes(name_deviations(analysed))
+    if faults:
+        console.print(RowsTable(FaultRow, faults, "faults"))
 
 
 def resume_command(store: League, name: str, place: ClusterChoice | None = None) -> str:
@@ -214,14 +249,14 @@ def league_options(store: League) -> list[str]:
     return words
 
 
-def _print_other(store: League, wanted: str, name: str) -> None:
-    console.print(
+def _print_other(store: League, wanted: str, name: str, out: Output) -> None:
+    out.print(
         f"The league has a tournament {wanted} already; the new one is called {name}.",
         soft_wrap=True,
     )
     other = store.tournament(wanted)
     if other.stored < other.games:
-        console.print(
+        out.print(
             f"To play the missing games of {wanted}: {resume_command(store, wanted)}",
             soft_wrap=True,
         )

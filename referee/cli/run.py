@@ -29,6 +29,7 @@ from referee.cli.isolation import (
 from referee.cli.options import (
     DEFAULT_LEAGUE,
     DbOption,
+    FinalJsonOption,
     LeagueOption,
     LogsOption,
     MessagesOption,
@@ -86,6 +87,7 @@ def run(
     tls_key: KeyOption = None,
     logs: LogsOption = None,
     messages: MessagesOption = False,
+    as_json: FinalJsonOption = False,
 ) -> None:
     """Create a tournament from a file, or from bots and options, and play it.
 
@@ -109,7 +111,9 @@ def run(
         if content is None:
             raise UserError("--save: not allowed with a tournament file")
         check_new(save)
-    options = choose_settings(cluster, tls_ca, tls_cert, tls_key, logs, messages=messages)
+    options = choose_settings(
+        cluster, tls_ca, tls_cert, tls_key, logs, messages=messages, as_json=as_json
+    )
     with open_new_tournament(
         ctx,
         config,
@@ -141,12 +145,15 @@ def resume(
     tls_key: KeyOption = None,
     logs: LogsOption = None,
     messages: MessagesOption = False,
+    as_json: FinalJsonOption = False,
 ) -> None:
     """Continue a tournament that was interrupted: play its missing games.
 
     Example: referee tournament resume demo
     """
-    settings = choose_settings(cluster, tls_ca, tls_cert, tls_key, logs, messages=messages)
+    settings = choose_settings(
+        cluster, tls_ca, tls_cert, tls_key, logs, messages=messages, as_json=as_json
+    )
     with Interrupts() as interrupts, League.open(league, create=False, db=db) as store:
         tournament = find_tournament(store, name or _newest_unfinished(store))
         check_cores(settings.place, tournament.config)
@@ -178,6 +185,7 @@ def extend(
     tls_key: KeyOption = None,
     logs: LogsOption = None,
     messages: MessagesOption = False,
+    as_json: FinalJsonOption = False,
 ) -> None:
     """Add matches to a tournament, finished or not, and play them.
 
@@ -186,7 +194,9 @@ def extend(
 
     Example: referee tournament extend demo --matches 2
     """
-    settings = choose_settings(cluster, tls_ca, tls_cert, tls_key, logs, messages=messages)
+    settings = choose_settings(
+        cluster, tls_ca, tls_cert, tls_key, logs, messages=messages, as_json=as_json
+    )
     with (
         Interrupts() as interrupts,
         League.open(league, create=False, db=db) as store,

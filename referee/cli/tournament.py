@@ -18,6 +18,7 @@ from referee.cli.options import (
     DbOption,
     JsonOption,
     LeagueOption,
+    Output,
     TournamentArgument,
     WideOption,
     check_format,
@@ -368,8 +369,8 @@ def describe_stop(tournament: TournamentState) -> str:
     return f"Settled after {after} of {rounds} rounds."
 
 
-def announce_verdict(store: League, name: str) -> bool:
-    """Print the verdict of a finished tournament with `until` and two bots, in a sentence for each ruleset.
+def announce_verdict(store: League, name: str, out: Output) -> bool:
+    """Print to `out` the verdict of a finished tournament with `until` and two bots, in a sentence for each ruleset.
 
     Return False if a verdict is open. For any other tournament, print nothing and return True.
     """
@@ -378,5 +379,5 @@ def announce_verdict(store: League, name: str) -> bool:
         return True
     judgement = judge_newest_look(state, GameFilter(tournament=name).columns(store))
     for sentence in judgement.conclusions(state.parts[0].games):
-        console.print(sentence, soft_wrap=True)
+        out.print(sentence, soft_wrap=True)
     return judgement.verdicts.are_settled

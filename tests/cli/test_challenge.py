@@ -98,9 +98,11 @@ def test_submitted_bot_is_rated_by_the_command_that_is_printed(tmp_path):
             " referee bots challenge greedy --league league"
         )
         command = last.partition(": referee ")[2].split()
-        logged = ("--logs", "logs", "--messages")
+        logged = ("--logs", "logs", "--messages", "--json")
         done = here.referee(*command, "--ruleset", "duel", "--budget", "4", *logged)
-        assert (done.returncode, done.stderr) == (0, "")
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["tournament"] == "greedy-challenge"
+        assert "To see the bot among all bots of the league: " in done.stderr.splitlines()[-1]
         assert len(list((here.folder / "logs").glob("greedy-challenge-*/*.jsonl"))) == 4 * 2
         rows = json.loads(here.referee("ratings", "--json").stdout)
         assert [(row["games"], row["ruleset"]) for row in rows] == [(4, "duel")] * 2

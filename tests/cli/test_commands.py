@@ -8,6 +8,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import typer
 from real_runs import BIN, SAMPLE_BOTS, SEED, place
 
 from referee.cli.app import app
+from referee.cli.options import Output
 from referee.reports.formats import keys_of
 from referee.reports.game_rows import GameRow
 from referee.reports.rating_rows import HistoryRow, RatingRow
@@ -62,6 +64,32 @@ def test_run_without_a_terminal_prints_plain_lines(here):
     )
     assert "cup, classic" in here.said.stdout
     assert rest[-1] == f"All games are played. Seed: {SEED}"
+
+
+def test_end_of_a_run_is_printed_as_json(here):
+    done = here.referee("tournament", "resume", "cup", "--json")
+    value = json.loads(done.stdout)
+    status = json.loads(checked_output(here, "tournament", "status", "cup", "--json"))
+    assert value == {
+        "tournament": "cup",
+        "finished": True,
+        "ratings": json.loads(checked_output(here, "tournament", "standings", "cup", "--json")),
+        "faults": status["faults"],
+        "neighbours": [],
+    }
+    first, *_, last = done.stderr.splitlines()
+    assert first.startswith("cup: 12 games, of which 12 are played, 3 bots.")
+    assert last == f"All games are played. Seed: {SEED}"
+
+
+def test_closed_standard_error_leaves_standard_output_open(tmp_path, monkeypatch):
+    with (tmp_path / "out").open("w") as out, (tmp_path / "error").open("w") as error:
+        monkeypatch.setattr(sys, "stdout", out)
+        monkeypatch.setattr(sys, "stderr", error)
+        Output(stderr=True).on_broken_pipe()
+        for stream in (out, error):
+            stream.write("more")
+    assert [(tmp_path / name).read_text() for name in ("out", "error")] == ["more", ""]
 
 
 ROWS = [

@@ -68,10 +68,11 @@ def test_comparison_is_a_tournament_like_any_other(here):
 
 @pytest.mark.extended("plays further tournaments")
 def test_too_few_games_give_no_verdict(here):
-    few = ("--max-games", "5", "--logs", "logs", "--messages")
+    few = ("--max-games", "5", "--logs", "logs", "--messages", "--json")
     done = here.referee(*COMPARE, GREEDY, SAMPLE_BOTS / "bait", *RULES, *few)
-    assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout.splitlines()[-1].startswith("Not known after 4 games: neither ")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("Not known after 4 games: neither ")
+    assert [row["verdict"] for row in json.loads(done.stdout)["neighbours"]] == ["open"]
     assert len(list((here.folder / "logs").glob("greedy-vs-bait-*/*.jsonl"))) == 4 * 2
 
 

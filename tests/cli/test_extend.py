@@ -279,8 +279,11 @@ def test_balanced_choice_is_extended_by_another_one(here):
     here.tournament("few", matches=1)
     file.write_text(file.read_text().replace("matches = 1", "budget = 4"))
     assert here.referee("tournament", "run", file, "--league", "few").returncode == 0
-    done = here.referee("tournament", "extend", "few", "--matches", "3", "--league", "few")
+    done = here.referee(
+        "tournament", "extend", "few", "--matches", "3", "--league", "few", "--json"
+    )
     assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["finished"]
     shown = here.referee("tournament", "status", "few", "--league", "few", "--json")
     status = json.loads(shown.stdout)
     assert status["finished"]

@@ -74,11 +74,13 @@ def test_ladder_ends_in_time_counts_in_the_ratings_and_is_verified(tmp_path):
         assert [tuple(each[:3]) for each in config["ladder"]["earlier"]] == [
             (*pair, 2) for pair in pairs
         ]
-        logged = ("--logs", "logs", "--messages")
+        logged = ("--logs", "logs", "--messages", "--json")
         again = here.referee("ladder", "run", "--ruleset", "duel", "--games", "20", *logged)
-        assert (again.returncode, again.stderr) == (0, "")
+        assert again.returncode == 0, again.stderr
+        rated = {row["bot"]: row["games"] for row in json.loads(again.stdout)["ratings"]}
+        assert sum(rated.values()) == 2 * (6 + ladder["games"] + 20)
         assert len(list((here.folder / "logs").glob("ladder-duel-*/*.jsonl"))) == 20 * 2
-        assert "The last planned game is played. Seed: " in again.stdout
+        assert "The last planned game is played. Seed: " in again.stderr
         assert here.referee("tournament", "export", "ladder-duel").returncode == 0
         assert here.referee("verify", "ladder-duel.zip").returncode == 0
         assert here.referee("verify").returncode == 0

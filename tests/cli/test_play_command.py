@@ -116,7 +116,9 @@ def test_logs_have_the_output_and_the_messages_of_each_game_and_bot(here):
     kinds = [next(iter(line["message"])) for line in lines]
     assert kinds == ["hello", "game_starts", "ready", *["requests", "replies"] * 2, "requests"]
     config = here.tournament(bots=("greedy", talks), matches=1)
-    assert here.referee("tournament", "run", config, "--logs", "more").returncode == 0
+    done = here.referee("tournament", "run", config, "--logs", "more", "--json")
+    assert done.returncode == 0, done.stderr
+    assert [row["games"] for row in json.loads(done.stdout)["ratings"]] == [2, 2]
     names = {path.parent.name for path in (here.folder / "more").glob("*/talks@1.log")}
     assert names == {"cup-1", "cup-2"}
     assert not list((here.folder / "more").glob("*/*.jsonl"))
