@@ -142,7 +142,7 @@ def show(
     if usage is not None:
         console.print(card(usage))
     if batches:
-        title = f"batches in the newest {len(newest)} games"
+        title = f"requests in a message, in the newest {len(newest)} games"
         show_table(BatchRow, batches, title, wide=wide)
 
 

@@ -304,7 +304,7 @@ def collusion(
     """Show whether bots do better together than strength and styles explain: a hint at collusion, no proof.
 
     A model predicts the points of a bot from its strength and from the usual effect of its opponents. The column
-    `unexplained` shows by how many points per game the bot exceeds the prediction when the other bot plays too. Bots of
+    `excess` shows by how many points per game the bot exceeds the prediction when the other bot plays too. Bots of
     unlike styles exceed it without any agreement. So a pair gets a hint only if its excess is surely above 1.5 standard
     deviations of a bot's points in a game, and larger than the excesses of the other pairs let expect.
 

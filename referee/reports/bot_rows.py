@@ -28,19 +28,19 @@ _LIMITS_US = (0, *(step * 10**power for power in range(12) for step in (1, 2, 5)
 class UsageRow:
     """CPU time and memory of a bot, from all games in which both were measured."""
 
-    games: Annotated[int, Column("games measured", right=True)]
-    mean_cpu_us: Annotated[int, Column("CPU of a game, mean", right=True, show=duration)]
-    max_cpu_us: Annotated[int, Column("CPU of a game, most", right=True, show=duration)]
-    mean_peak_memory_kib: Annotated[int, Column("peak memory, mean", right=True, show=memory)]
-    max_peak_memory_kib: Annotated[int, Column("peak memory, most", right=True, show=memory)]
+    games_measured: Annotated[int, Column("games measured", right=True)]
+    mean_cpu_per_game_us: Annotated[int, Column("mean CPU per game", right=True, show=duration)]
+    max_cpu_per_game_us: Annotated[int, Column("max CPU per game", right=True, show=duration)]
+    mean_peak_memory_kib: Annotated[int, Column("mean peak memory", right=True, show=memory)]
+    max_peak_memory_kib: Annotated[int, Column("max peak memory", right=True, show=memory)]
 
 
 def usage_row(usage: StoredUsage) -> UsageRow:
     """Return the row of a bot. Means are rounded to whole microseconds and KiB."""
     return UsageRow(
-        games=usage.games,
-        mean_cpu_us=round(usage.mean_cpu_us),
-        max_cpu_us=usage.max_cpu_us,
+        games_measured=usage.games,
+        mean_cpu_per_game_us=round(usage.mean_cpu_us),
+        max_cpu_per_game_us=usage.max_cpu_us,
         mean_peak_memory_kib=round(usage.mean_peak_memory_kib),
         max_peak_memory_kib=usage.max_peak_memory_kib,
     )
@@ -50,9 +50,9 @@ def usage_row(usage: StoredUsage) -> UsageRow:
 class BatchRow:
     """How many decisions of a bot were requested in messages of about the same size."""
 
-    least: Annotated[int, Column("requests in a message, from", right=True)]
+    least: Annotated[int, Column("least", right=True)]
     """The smallest number of requests in a message that this row counts."""
-    most: Annotated[int, Column("to", right=True)]
+    most: Annotated[int, Column("most", right=True)]
     """The largest number of requests in a message that this row counts."""
     decisions: Annotated[int, Column("decisions", right=True)]
     share: Annotated[float, Column("share", right=True, show=percent)]
@@ -104,9 +104,9 @@ class BotRow:
     games: Annotated[int, Column("games", right=True)]
     strikes: Annotated[int, Column("strikes", right=True)]
     forfeits: Annotated[int, Column("forfeits", right=True)]
-    folder: Annotated[str, Column("source", wrap=True, drop=2)]
+    folder: Annotated[str, Column("folder", wrap=True, drop=2)]
     """The folder that was submitted."""
-    content_hash: Annotated[str, Column("content", drop=1)]
+    content_hash: Annotated[str, Column("content hash", drop=1)]
     """SHA-256 of the folder's content, in hexadecimal."""
 
 
@@ -114,15 +114,15 @@ class BotRow:
 class LogRow:
     """A fault of a bot, with the end of the bot's standard error."""
 
-    game_id: Annotated[str, Column("game", wrap=True)]
+    game_id: Annotated[str, Column("game id", wrap=True)]
     bot: Annotated[str, Column("bot", wrap=True)]
     """`name@version`."""
     move: Annotated[int, Column("move", right=True)]
     """Number of moves in the game before the fault."""
     cause: Annotated[str, Column("cause")]
-    forfeit: Annotated[bool, Column("cost", show=lambda yes: "forfeit" if yes else "strike")]
+    forfeit: Annotated[bool, Column("forfeit", show=lambda yes: "yes" if yes else "no")]
     detail: Annotated[str, Column("detail", wrap=True)]
-    stderr_tail: Annotated[str, Column("stderr", data_only=True)]
+    stderr_tail: Annotated[str, Column("stderr tail", data_only=True)]
     """The last output of the process on standard error."""
 
 
@@ -240,8 +240,8 @@ class SeatResultRow:
 class LatencyRow:
     """How many decisions of a bot took a time within a range."""
 
-    at_least_us: Annotated[int, Column("from", right=True, show=duration)]
-    below_us: Annotated[int, Column("to below", right=True, show=duration)]
+    at_least_us: Annotated[int, Column("at least", right=True, show=duration)]
+    below_us: Annotated[int, Column("below", right=True, show=duration)]
     decisions: Annotated[int, Column("decisions", right=True)]
     """Number of decisions that the bot made itself in this time."""
     share: Annotated[float, Column("share", right=True, show=percent)]

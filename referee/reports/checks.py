@@ -203,7 +203,7 @@ class RefusalRow:
 
     rung: Annotated[str, Column("rung")]
     reason: Annotated[str, Column("reason", wrap=True)]
-    advice: Annotated[str, Column("what to do", wrap=True)]
+    advice: Annotated[str, Column("advice", wrap=True)]
 
 
 def protection_rows(isolation: Isolation) -> tuple[ProtectionRow, ...]:

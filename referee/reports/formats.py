@@ -10,6 +10,8 @@ A row is a frozen dataclass. The `Column` beside each field says how a table sho
 `RowsTable` in `terminal.py` shows rows as tables; `json_text` and `csv_text` write rows for programs. The names of
 the fields are the keys in JSON and CSV and must never change. `json_text` and `csv_text` do not round numbers.
 
+A key is the title of its column: see `title_key`.
+
 A text may come from a bot. Before a module prints the text, it must call `visible`, which escapes control characters.
 Rich must get the text as `Text`, never as markup, because Rich interprets brackets in markup.
 """
@@ -247,13 +249,13 @@ def find_fields(row_type: type, names: str) -> tuple[Field, ...]:
     Args:
         row_type: the type of the rows.
         names: the names of columns, with commas between them. A column is named by its key, or by its title in the
-            table without brackets: `fit` for `fit [95 %]`.
+            table without brackets: `fit` for `fit [95 %]`. Upper case and spaces do not matter.
 
     Raises UserError if the rows have no column of a name.
     """
-    known = {_short_title(field): field for field in fields_of(row_type)}
+    known = {title_key(field.column): field for field in fields_of(row_type)}
     known |= {field.key: field for field in fields_of(row_type)}
-    wanted = [name.strip().lower() for name in names.split(",")]
+    wanted = [_as_key(name.strip()) for name in names.split(",")]
     for name in wanted:
         if name not in known:
             keys = [field.key for field in fields_of(row_type)]
@@ -263,8 +265,17 @@ def find_fields(row_type: type, names: str) -> tuple[Field, ...]:
     return tuple(dict.fromkeys(known[name] for name in wanted))
 
 
-def _short_title(field: Field) -> str:
-    return field.column.title.partition(" [")[0].lower()
+def title_key(column: Column) -> str:
+    """Return the key that belongs to the title of a column: `points_more` for `points more [95 %]`.
+
+    The key of a field with a unit also has the unit: `_us` or `_kib`, and `_at_us` for a moment. The column `#` is an
+    exception, because `#` cannot be a key.
+    """
+    return _as_key(column.title.partition(" [")[0])
+
+
+def _as_key(name: str) -> str:
+    return name.lower().replace(" ", "_")
 
 
 def json_text(value: object) -> str:

@@ -22,7 +22,7 @@ from referee.rules.ruleset import Ruleset
 class GameRow:
     """A game in a list of games."""
 
-    game_id: Annotated[str, Column("game", wrap=True)]
+    game_id: Annotated[str, Column("game id", wrap=True)]
     ruleset: Annotated[str, Column("ruleset", drop=3)]
     round: Annotated[int, Column("round", right=True, drop=1)]
     match: Annotated[tuple[str, int], Column("match", right=True, drop=2)]
@@ -38,13 +38,13 @@ class GameRow:
 class GameHead:
     """The values that belong to a game as a whole, not to a seat."""
 
-    game_id: Annotated[str, Column("game")]
+    game_id: Annotated[str, Column("game id")]
     ruleset: Annotated[str, Column("ruleset")]
-    termination: Annotated[str, Column("ended by")]
+    termination: Annotated[str, Column("termination")]
     decisions: Annotated[int, Column("decisions")]
-    duration_us: Annotated[int, Column("took", show=duration)]
+    duration_us: Annotated[int, Column("duration", show=duration)]
     started_at_us: Annotated[int, Column("started", show=moment)]
-    clocks: Annotated[str, Column("time limits")]
+    clocks: Annotated[str, Column("clocks")]
     isolation: Annotated[str, Column("isolation")]
     machine: Annotated[str | None, Column("machine")]
     """The host, the CPU, the speed and the noise, as text; None for a game outside of tournaments."""
@@ -61,15 +61,15 @@ class SeatRow:
     rank: Annotated[int, Column("rank", right=True)]
     strikes: Annotated[int, Column("strikes", right=True)]
     forfeited: Annotated[bool, Column("forfeited", show=lambda yes: "yes" if yes else "no")]
-    decisions: Annotated[int, Column("decided", right=True, drop=3)]
+    decisions: Annotated[int, Column("decisions", right=True, drop=3)]
     """Number of decisions that the bot made itself."""
     stood_in: Annotated[int, Column("stood in", right=True, drop=2)]
     """Number of decisions that the stand-in made for the bot."""
     dropped: Annotated[int, Column("dropped", right=True, drop=2)]
     """Number of replies and hellos that the referee dropped because they came late, twice or without a request."""
-    mean_us: Annotated[int | None, Column("mean time", right=True, show=duration)]
+    mean_time_us: Annotated[int | None, Column("mean time", right=True, show=duration)]
     """Mean time of the decisions that the bot made itself; None if it made none."""
-    max_us: Annotated[int | None, Column("longest", right=True, show=duration)]
+    max_time_us: Annotated[int | None, Column("max time", right=True, show=duration)]
     lag_us: Annotated[int, Column("lag", right=True, show=duration, drop=4)]
     """The longest lag of a decision, in microseconds. Lag is the referee's own delay after a time limit, or the
     time of a person beyond it."""
@@ -84,13 +84,13 @@ class ChargeRow:
     seat: Annotated[int, Column("seat", right=True)]
     bot: Annotated[str, Column("bot", wrap=True)]
     cause: Annotated[str, Column("cause")]
-    forfeit: Annotated[bool, Column("cost", show=lambda yes: "forfeit" if yes else "strike")]
+    forfeit: Annotated[bool, Column("forfeit", show=lambda yes: "yes" if yes else "no")]
     detail: Annotated[str, Column("detail", wrap=True)]
-    exit_code: Annotated[int | None, Column("exit", right=True, drop=2)]
+    exit_code: Annotated[int | None, Column("exit code", right=True, drop=2)]
     signal: Annotated[str | None, Column("signal", drop=1)]
-    elapsed_us: Annotated[int, Column("after", right=True, show=duration, drop=3)]
+    elapsed_us: Annotated[int, Column("elapsed", right=True, show=duration, drop=3)]
     """Microseconds from the request to the fault, or from the start of the process if there was no request."""
-    stderr_tail: Annotated[str, Column("stderr", data_only=True)]
+    stderr_tail: Annotated[str, Column("stderr tail", data_only=True)]
     """The last output of the process on standard error."""
 
 
@@ -164,8 +164,8 @@ def _seat_row(record: GameRecord, seat: int) -> SeatRow:
         decisions=len(times_us),
         stood_in=len(moves) - len(times_us),
         dropped=record.dropped[seat] if record.dropped else 0,
-        mean_us=sum(times_us) // len(times_us) if times_us else None,
-        max_us=max(times_us, default=None),
+        mean_time_us=sum(times_us) // len(times_us) if times_us else None,
+        max_time_us=max(times_us, default=None),
         lag_us=max((move.lag_us for move in moves), default=0),
     )
 

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class PairRow:
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
     bot: Annotated[str, Column("bot", wrap=True)]
-    other: Annotated[str, Column("against", wrap=True)]
+    other: Annotated[str, Column("other", wrap=True)]
     meetings: Annotated[int, Column("meetings", right=True, drop=1)]
     """Number of games in which both bots played."""
     matches: Annotated[int, Column("matches", right=True)]
@@ -52,25 +52,28 @@ class PairRow:
     """Number of meetings in which both had the same rank."""
     losses: Annotated[int, Column("losses", right=True, data_only=True)]
     """Number of meetings in which `other` ranked higher than `bot`."""
-    better: Annotated[float | None, Column("ahead in", right=True, show=percent, drop=2)]
+    ahead_in: Annotated[float | None, Column("ahead in", right=True, show=percent, drop=2)]
     """Share of the meetings in which `bot` ranked higher than `other`; a tie counts half.
 
     A meeting at a table of k seats has the weight 2 / k, because a larger table has more meetings for each seat.
     None if there are no meetings.
     """
-    lead: Annotated[
+    points_more: Annotated[
         Estimate | None, Column("points more [95 %]", right=True, show=estimate(1), interval=True)
     ]
     """Mean points of `bot` minus mean points of `other` in the meetings. None if there are no meetings."""
-    rating_lead: Annotated[
-        Estimate, Column("rating more [95 %]", right=True, show=estimate(1), drop=3, interval=True)
+    fit_more: Annotated[
+        Estimate, Column("fit more [95 %]", right=True, show=estimate(1), drop=3, interval=True)
     ]
     """Fit of `bot` minus fit of `other`."""
-    chance: Annotated[float | None, Column("P(better)", right=True, show=chance)]
+    p_better: Annotated[float | None, Column("P better", right=True, show=chance)]
     """Probability, by the fit, that `bot` is better than `other`.
 
     None if one of the two bots has played fewer than two matches.
     """
+
+
+AnyPair = TypeVar("AnyPair", bound=PairRow)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +82,9 @@ class NeighbourRow:
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
     bot: Annotated[str, Column("bot", wrap=True)]
-    below: Annotated[str, Column("above", wrap=True)]
+    below: Annotated[str, Column("below", wrap=True)]
     """The next bot by fit. A row reads: `bot` above `below`."""
-    chance: Annotated[float | None, Column("P(better)", right=True, show=chance)]
+    p_better: Annotated[float | None, Column("P better", right=True, show=chance)]
     """Probability, by the fit, that `bot` is better than `below`; `PairVerdict.chance`."""
     verdict: Annotated[str, Column("verdict")]
     """`ahead`: `bot` is surely better. `equal`: the fits surely differ by less than the margin. `open`: not settled."""
@@ -97,7 +100,7 @@ class SeatWorthRow:
     seat: Annotated[int, Column("seat", right=True)]
     """Number of the seat; seat 0 starts the game."""
     matches: Annotated[int, Column("matches", right=True)]
-    advantage: Annotated[
+    points_more: Annotated[
         Estimate, Column("points more [95 %]", right=True, show=estimate(2), interval=True)
     ]
     """Mean points per game of the seat minus the mean points per game of all seats."""
@@ -106,7 +109,7 @@ class SeatWorthRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineRow:
-    """The results of a bot on one machine. If the interval of `lead` excludes 0, the machine may change results.
+    """The results of a bot on one machine. If the interval of `points_more` excludes 0, the machine may change results.
 
     If no machine does, 5 % of the intervals exclude 0 by chance.
     """
@@ -123,8 +126,8 @@ class MachineRow:
     """Number of games of the bot on the machine."""
     forfeits: Annotated[int, Column("forfeits", right=True)]
     matches: Annotated[int, Column("matches", right=True, drop=3)]
-    """Number of matches in which the bot played on this machine and on another one. Only these count for `lead`."""
-    lead: Annotated[
+    """Number of matches in which the bot played on this machine and on another one. Only these count for `points_more`."""
+    points_more: Annotated[
         Estimate | None, Column("points more [95 %]", right=True, show=estimate(2), interval=True)
     ]
     """Points per game of the bot on this machine minus its points on other machines, in the same matches. First the mean
@@ -145,15 +148,15 @@ class LuckRow:
     deviation: Annotated[float, Column("deviation", right=True, show=decimal(1))]
     """Standard deviation of the points of a seat in one game, around the mean points of the match."""
     hand: Annotated[
-        Estimate, Column("the hand [95 %]", right=True, show=percent_estimate, interval=True)
+        Estimate, Column("hand [95 %]", right=True, show=percent_estimate, interval=True)
     ]
     """Share that comes from the luck of the deal: the same hand is good or bad for every bot."""
     bots: Annotated[
-        Estimate, Column("the bots [95 %]", right=True, show=percent_estimate, interval=True)
+        Estimate, Column("bots [95 %]", right=True, show=percent_estimate, interval=True)
     ]
     """Share that comes from the different strength of the bots."""
     rest: Annotated[
-        Estimate, Column("the rest [95 %]", right=True, show=percent_estimate, interval=True)
+        Estimate, Column("rest [95 %]", right=True, show=percent_estimate, interval=True)
     ]
     """Share that neither the hand nor the bots explain."""
 
@@ -164,28 +167,33 @@ class CollusionRow:
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
     bot: Annotated[str, Column("bot", wrap=True)]
-    other: Annotated[str, Column("together with", wrap=True)]
+    other: Annotated[str, Column("other", wrap=True)]
     matches: Annotated[int, Column("matches", right=True)]
     """Number of matches with both bots."""
-    with_other: Annotated[float, Column("with", right=True, show=decimal(2), drop=1)]
+    with_other: Annotated[float, Column("with other", right=True, show=decimal(2), drop=1)]
     """Mean points of `bot` per game in the matches with `other`."""
-    without_other: Annotated[float | None, Column("without", right=True, show=decimal(2), drop=2)]
+    without_other: Annotated[
+        float | None, Column("without other", right=True, show=decimal(2), drop=2)
+    ]
     """Mean points of `bot` per game in its matches without `other`; None if it played all matches with `other`."""
     excess: Annotated[
-        Estimate, Column("unexplained [95 %]", right=True, show=estimate(2), interval=True)
+        Estimate, Column("excess [95 %]", right=True, show=estimate(2), interval=True)
     ]
     """Points per game that remain after the strength of `bot` and the usual effect of `other` are subtracted."""
     limit: Annotated[float | None, Column("limit", right=True, show=decimal(2), drop=3)]
     """The excess that unlike styles can explain: 1.5 standard deviations of a bot's points in a game, or more if the
     other pairs have large excesses too. None if there are too few other pairs to know."""
-    suspicious: Annotated[bool, Column("hint", show=lambda yes: "suspicious" if yes else "")]
+    hint: Annotated[bool, Column("hint", show=lambda yes: "suspicious" if yes else "")]
     """True if the excess is above `limit`, and surely above 1.5 standard deviations. The confidence is 95 % for all pairs together."""
 
 
 def seat_worth_rows(ruleset: str, seats: Iterable[SeatFigures]) -> tuple[SeatWorthRow, ...]:
     """Return a row for each seat of a ruleset."""
     return tuple(
-        row_from(SeatWorthRow, each, ruleset=ruleset, won=each.win_share) for each in seats
+        row_from(
+            SeatWorthRow, each, ruleset=ruleset, points_more=each.advantage, won=each.win_share
+        )
+        for each in seats
     )
 
 
@@ -203,6 +211,7 @@ def machine_rows(
             cpu=known[each.machine].cpu,
             speed=known[each.machine].speed,
             noise=known[each.machine].noise,
+            points_more=each.lead,
         )
         for each in found
     )
@@ -215,14 +224,17 @@ def luck_rows(ruleset: str, sizes: Iterable[LuckFigures]) -> tuple[LuckRow, ...]
 
 def collusion_rows(ruleset: str, pairs: Iterable[CollusionFigures]) -> tuple[CollusionRow, ...]:
     """Return a row for each pair of a ruleset, largest excess first."""
-    rows = (row_from(CollusionRow, each, ruleset=ruleset) for each in pairs)
+    rows = (row_from(CollusionRow, each, ruleset=ruleset, hint=each.suspicious) for each in pairs)
     return tuple(sorted(rows, key=lambda row: -row.excess.value))
 
 
 def neighbour_rows(ruleset: str, table: Iterable[PairVerdict]) -> tuple[NeighbourRow, ...]:
     """Return a row for each pair of neighbours in the standings of a ruleset, from the top."""
     return tuple(
-        row_from(NeighbourRow, each, ruleset=ruleset, verdict=each.verdict.value) for each in table
+        row_from(
+            NeighbourRow, each, ruleset=ruleset, p_better=each.chance, verdict=each.verdict.value
+        )
+        for each in table
     )
 
 
@@ -234,8 +246,8 @@ class CrosstableRow:
     rank: Annotated[int, Column("#", right=True)]
     """The line of the bot in the table, from 1."""
     bot: Annotated[str, Column("bot", wrap=True)]
-    better: Annotated[Mapping[str, float | None], Column("better")]
-    """`PairRow.better` against each other bot, by its name, in the order of the table."""
+    ahead_in: Annotated[Mapping[str, float | None], Column("ahead in")]
+    """`PairRow.ahead_in` against each other bot, by its name, in the order of the table."""
 
 
 def crosstable_rows(bots: Sequence[str], pairs: Iterable[PairRow]) -> list[CrosstableRow]:
@@ -251,7 +263,7 @@ def crosstable_rows(bots: Sequence[str], pairs: Iterable[PairRow]) -> list[Cross
             ruleset=table[bot, others[0]].ruleset,
             rank=rank,
             bot=bot,
-            better={other: table[bot, other].better for other in others},
+            ahead_in={other: table[bot, other].ahead_in for other in others},
         )
         for rank, bot in enumerate(bots, 1)
         if (others := [other for other in bots if other != bot])
@@ -269,7 +281,7 @@ def each_pair_once(rows: Iterable[PairRow]) -> tuple[PairRow, ...]:
         table = list(group)
         fits = defaultdict[str, float](float)
         for row in table:
-            fits[row.bot] += row.rating_lead.value  # the sum of the leads sorts bots like the fit
+            fits[row.bot] += row.fit_more.value  # the sum of the leads sorts bots like the fit
         order = {
             bot: place for place, bot in enumerate(sorted(fits, key=lambda bot: (-fits[bot], bot)))
         }
@@ -280,9 +292,24 @@ def each_pair_once(rows: Iterable[PairRow]) -> tuple[PairRow, ...]:
 
 def pair_rows(ruleset: str, pairs: Iterable[PairFigures]) -> tuple[PairRow, ...]:
     """Return a row for each pair of a ruleset."""
-    return tuple(
-        row_from(PairRow, each, ruleset=ruleset, bot=each.first, other=each.second)
-        for each in pairs
+    return tuple(make_pair_row(PairRow, ruleset, each) for each in pairs)
+
+
+def make_pair_row(
+    row_type: type[AnyPair], ruleset: str, pair: PairFigures, **others: object
+) -> AnyPair:
+    """Return the row of a pair, which may have further fields: `others`."""
+    return row_from(
+        row_type,
+        pair,
+        ruleset=ruleset,
+        bot=pair.first,
+        other=pair.second,
+        ahead_in=pair.better,
+        points_more=pair.lead,
+        fit_more=pair.rating_lead,
+        p_better=pair.chance,
+        **others,
     )
 
 

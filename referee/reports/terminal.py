@@ -186,7 +186,7 @@ def crosstable(bots: Sequence[str], pairs: Sequence[PairRow], title: str) -> Tab
     A cell has the percentage of the common games of two bots in which the bot of the row ranked higher than the bot of
     the column. A tie counts half. A dash means that the two bots have never met.
     """
-    better = {(row.bot, row.other): row.better for row in pairs}
+    better = {(row.bot, row.other): row.ahead_in for row in pairs}
     table = _empty_table(title)
     table.caption = (
         "percentage of common games in which the bot of the row ranked higher; ties count half"

@@ -50,9 +50,9 @@ class StatusRow:
     games: Annotated[int, Column("games", right=True)]
     share: Annotated[float, Column("share", right=True, show=percent)]
     """Finished games divided by scheduled games."""
-    playing_us: Annotated[int, Column("playing time", right=True, show=duration)]
+    playing_time_us: Annotated[int, Column("playing time", right=True, show=duration)]
     """Sum of the durations of the finished games. If games are played at the same time, their durations overlap."""
-    mean_us: Annotated[int | None, Column("per game", right=True, show=duration)]
+    per_game_us: Annotated[int | None, Column("per game", right=True, show=duration)]
     """Mean duration of a finished game; None if no game is finished."""
 
 
@@ -64,10 +64,10 @@ class MachineStatusRow:
     cpu: Annotated[str, Column("CPU", wrap=True, drop=1)]
     games: Annotated[int, Column("games", right=True)]
     """Number of its finished games."""
-    games_per_s: Annotated[float, Column("games/s", right=True, show=decimal(1))]
+    games_per_s: Annotated[float, Column("games per s", right=True, show=decimal(1))]
     """Its finished games per second in the minute before the end of the tournament's newest game, or since the first game if that is
     less. 0: no game of the machine ended then."""
-    last_us: Annotated[int, Column("last game", show=moment)]
+    last_game_at_us: Annotated[int, Column("last game", show=moment)]
     """When its newest game ended, in microseconds since 1970-01-01 UTC."""
 
 
@@ -75,7 +75,7 @@ class MachineStatusRow:
 class HostStatusRow:
     """A host in the last run of a tournament on a cluster."""
 
-    host: Annotated[str, Column("address", wrap=True)]
+    host: Annotated[str, Column("host", wrap=True)]
     playing: Annotated[int, Column("playing", right=True)]
     """Number of workers that had games to play."""
     idle: Annotated[int, Column("idle", right=True)]
@@ -84,9 +84,9 @@ class HostStatusRow:
     """How many workers were lost during the run."""
     games: Annotated[int, Column("games", right=True)]
     """Number of games that the host played in the run."""
-    games_per_s: Annotated[float, Column("games/s", right=True, show=decimal(1))]
+    games_per_s: Annotated[float, Column("games per s", right=True, show=decimal(1))]
     """`games` divided by the seconds from the begin of the run to `noted_at_us`."""
-    noted_at_us: Annotated[int, Column("as of", show=moment)]
+    noted_at_us: Annotated[int, Column("noted", show=moment)]
     """When the driver stored these figures, in microseconds since 1970-01-01 UTC. It does so every 2 seconds, and at the end."""
 
 
@@ -146,7 +146,7 @@ def machine_status_rows(machines: Iterable[StoredMachine]) -> tuple[MachineStatu
             cpu=machine.cpu,
             games=machine.games,
             games_per_s=machine.games_per_s,
-            last_us=machine.last_us,
+            last_game_at_us=machine.last_us,
         )
         for machine in machines
     )
@@ -181,8 +181,8 @@ def _status(number: int | None, games: int, done: int, playing_us: int) -> Statu
         done=done,
         games=games,
         share=done / games if games else 1.0,
-        playing_us=playing_us,
-        mean_us=playing_us // done if done else None,
+        playing_time_us=playing_us,
+        per_game_us=playing_us // done if done else None,
     )
 
 
@@ -215,23 +215,23 @@ class PlanRow:
 
     stage: Annotated[int | None, Column("stage", empty="all")]
     """Stage number, from 0; None for all stages."""
-    rulesets: Annotated[tuple[str, ...], Column("ruleset")]
+    rulesets: Annotated[tuple[str, ...], Column("rulesets")]
     """Names of the rulesets, each name once."""
-    seats: Annotated[tuple[int, ...], Column("seats of a table")]
+    seats: Annotated[tuple[int, ...], Column("seats")]
     """Table sizes, each size once."""
     games: Annotated[int, Column("games")]
     matches: Annotated[int, Column("matches")]
     rounds: Annotated[int, Column("rounds")]
-    games_per_bot: Annotated[Spread, Column("games of a bot", show=_spread)]
-    games_in_seat: Annotated[Spread, Column("games of a bot in a seat", show=_spread)]
+    games_per_bot: Annotated[Spread, Column("games per bot", show=_spread)]
+    games_per_bot_and_seat: Annotated[Spread, Column("games per bot and seat", show=_spread)]
     """Number of games that a bot plays in a seat, over all bots and seats. Seat 0 at a table of three bots and seat 0 at
     a table of four bots count as two seats."""
-    meetings: Annotated[Spread, Column("meetings of a pair", show=_spread)]
+    meetings_per_pair: Annotated[Spread, Column("meetings per pair", show=_spread)]
     """Number of matches that two bots play together, over all pairs. In a gauntlet, a pair is a challenger and a bot
     of the field."""
-    neighbours: Annotated[Spread, Column("to the right of another", show=_spread)]
-    """Number of matches in which bot A sits to the right of bot B, over the pairs of `meetings`, as (A, B) and as (B, A)."""
-    playing_us: Annotated[int, Column("playing time", show=duration)]
+    matches_at_the_right: Annotated[Spread, Column("matches at the right", show=_spread)]
+    """Number of matches in which bot A sits to the right of bot B, over the pairs of `meetings_per_pair`, as (A, B) and as (B, A)."""
+    playing_time_us: Annotated[int, Column("playing time", show=duration)]
     """Expected sum of the durations of all games, divided by the number of workers."""
     measured: Annotated[int, Column("measured", data_only=True)]
     """Number of stored games from which the expected duration was computed."""
@@ -302,19 +302,19 @@ def _row(
         matches=len(matches),
         rounds=len({(game.stage, game.round) for game in games}),
         games_per_bot=_count(bots, (bot for game in games for bot in game.bots)),
-        games_in_seat=_count(
+        games_per_bot_and_seat=_count(
             [(size, seat, bot) for size in sizes for seat in range(size) for bot in bots],
             ((len(game.bots), seat, bot) for game in games for seat, bot in enumerate(game.bots)),
         ),
-        meetings=_count(
+        meetings_per_pair=_count(
             map(frozenset, pairs),
             (frozenset(pair) for table in matches for pair in combinations(table, 2)),
         ),
-        neighbours=_count(
+        matches_at_the_right=_count(
             [pair for one, other in pairs for pair in ((one, other), (other, one))],
             (pair for table in matches for pair in pairwise((*table, table[0]))),
         ),
-        playing_us=round(lasting_us / workers),
+        playing_time_us=round(lasting_us / workers),
         measured=sum(map(len, measured.values())),
     )
 

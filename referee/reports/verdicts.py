@@ -29,7 +29,7 @@ from referee.reports.formats import (
     visible,
 )
 from referee.reports.selection import GameFilter, analyses
-from referee.reports.statistics import NeighbourRow, PairRow, neighbour_rows
+from referee.reports.statistics import NeighbourRow, PairRow, make_pair_row, neighbour_rows
 from referee.result_columns import ResultColumns
 from referee.store.league import League
 from referee.tournament.config import count_rounds, list_look_rounds
@@ -129,15 +129,7 @@ class Comparison:
         verdict = self.verdict.verdict.value
         if self.verdict.verdict is Verdict.AHEAD and self.verdict.bot != self.figures.first:
             verdict = "behind"
-        pair = self.figures
-        return row_from(
-            ComparisonRow,
-            pair,
-            ruleset=self.ruleset,
-            bot=pair.first,
-            other=pair.second,
-            verdict=verdict,
-        )
+        return make_pair_row(ComparisonRow, self.ruleset, self.figures, verdict=verdict)
 
     def sentence(self) -> str:
         """Return a sentence that says which of the two bots is better, and with which probability."""
@@ -243,12 +235,12 @@ class TransitivityRow:
     ruleset: Annotated[str, Column("ruleset", section=True)]
     bot: Annotated[str, Column("bot", wrap=True)]
     """The bot of the pair that ranks higher more often than predicted."""
-    other: Annotated[str, Column("against", wrap=True)]
+    other: Annotated[str, Column("other", wrap=True)]
     matches: Annotated[int, Column("matches", right=True, drop=2)]
     """Number of matches in which one of the two bots ranked higher at least once."""
     decided: Annotated[int, Column("decided", right=True, drop=1)]
     """Number of games in which one of the two bots ranked higher: ties do not count."""
-    share: Annotated[
+    ahead_in: Annotated[
         Estimate, Column("ahead in [95 %]", right=True, show=percent_estimate, interval=True)
     ]
     """Share of the decided comparisons in which `bot` ranked higher.
@@ -257,9 +249,9 @@ class TransitivityRow:
     """
     predicted: Annotated[float, Column("predicted", right=True, show=percent)]
     """The share that the fit to the decided comparisons of all pairs predicts."""
-    sure: Annotated[bool, Column("deviates", show=lambda yes: "surely" if yes else "")]
+    deviates: Annotated[bool, Column("deviates", show=lambda yes: "surely" if yes else "")]
     """True if the pair surely deviates from the prediction. The confidence is 95 % for all pairs together."""
-    p_value: Annotated[float | None, Column("p", right=True, show=decimal(3), data_only=True)]
+    p_value: Annotated[float | None, Column("p value", right=True, show=decimal(3), data_only=True)]
     """The test over all pairs, with the same value in all rows of a ruleset: the probability of deviations at least as large,
     if one number per bot explains the results. None if there are too few results for a test."""
 
@@ -267,7 +259,14 @@ class TransitivityRow:
 def transitivity_rows(ruleset: str, test: Transitivity) -> tuple[TransitivityRow, ...]:
     """Return a row for each pair of a ruleset, those that deviate most surely first."""
     return tuple(
-        row_from(TransitivityRow, each, ruleset=ruleset, p_value=test.p_value)
+        row_from(
+            TransitivityRow,
+            each,
+            ruleset=ruleset,
+            ahead_in=each.share,
+            deviates=each.sure,
+            p_value=test.p_value,
+        )
         for each in test.pairs()
     )
 

@@ -125,7 +125,7 @@ class CrosstableCell(NamedTuple):
     """A cell of a crosstable: how the bot of the row did against the bot of the column."""
 
     share: str
-    """`PairRow.better` as a percentage, with its weights: ties count half. Empty on the diagonal, `-` if the two bots never met."""
+    """`PairRow.ahead_in` as a percentage, with its weights: ties count half. Empty on the diagonal, `-` if the two bots never met."""
     counts: str
     """Wins, draws and losses."""
     shade: int | None
@@ -164,13 +164,13 @@ def _crosstable_cell(row: PairRow | None, links: Links) -> CrosstableCell:
     """Return the cell of a comparison; `row` is None on the diagonal."""
     if row is None:
         return CrosstableCell("", "", None, "", None)
-    if row.better is None:
+    if row.ahead_in is None:
         return CrosstableCell("-", "", None, f"{cut(row.bot)} and {cut(row.other)} never met", None)
-    share, counts = f"{100 * row.better:.0f}", f"{row.wins}-{row.draws}-{row.losses}"
+    share, counts = f"{100 * row.ahead_in:.0f}", f"{row.wins}-{row.draws}-{row.losses}"
     return CrosstableCell(
         share=share,
         counts=counts,
-        shade=round(_SHADES * row.better),
+        shade=round(_SHADES * row.ahead_in),
         label=f"{share} {counts}: {cut(row.bot)} against {cut(row.other)},"
         f" {row.wins} won, {row.draws} drawn, {row.losses} lost",
         address=links.pair(row.bot, row.other),

@@ -110,7 +110,7 @@ def test_version_is_shown_with_ratings_and_faults(played):
     assert [row["ruleset"] for row in shown["ratings"]] == ["classic"]
     assert [(row["cause"], row["forfeits"]) for row in shown["faults"]] == [("crash", 4)]
     usage = shown["usage"]
-    assert usage["games"] == 4
+    assert usage["games_measured"] == 4
     assert usage["mean_peak_memory_kib"] > 5_000
     assert usage["max_peak_memory_kib"] >= usage["mean_peak_memory_kib"]
     text = checked_output(played, "bots", "show", "fails@1")

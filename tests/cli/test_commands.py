@@ -169,8 +169,8 @@ def test_crosstable_is_printed_as_json(here):
     rows = json.loads(checked_output(here, "stats", "crosstable", "--json"))
     assert [row["rank"] for row in rows] == [1, 2, 3]
     bots = [row["bot"] for row in rows]
-    assert all([*row["better"]] == [bot for bot in bots if bot != row["bot"]] for row in rows)
-    assert rows[0]["better"][bots[2]] + rows[2]["better"][bots[0]] == pytest.approx(1)
+    assert all([*row["ahead_in"]] == [bot for bot in bots if bot != row["bot"]] for row in rows)
+    assert rows[0]["ahead_in"][bots[2]] + rows[2]["ahead_in"][bots[0]] == pytest.approx(1)
 
 
 def test_status_has_rounds_faults_and_seed(here):

@@ -32,15 +32,15 @@ def test_plan_has_the_figures_of_a_file(here):
     figures = dict(line.rstrip().split("  ", 1) for line in said.splitlines() if "  " in line)
     assert {title: value.strip() for title, value in figures.items()} == {
         "stage": "all",
-        "ruleset": "classic",
-        "seats of a table": "2",
+        "rulesets": "classic",
+        "seats": "2",
         "games": "18",
         "matches": "9",
         "rounds": "3",
-        "games of a bot": "12",
-        "games of a bot in a seat": "6",
-        "meetings of a pair": "3",
-        "to the right of another": "3",
+        "games per bot": "12",
+        "games per bot and seat": "6",
+        "meetings per pair": "3",
+        "matches at the right": "3",
         "playing time": figures["playing time"].strip(),
     }
     assert "assuming 100.0 ms a game: the league has no similar games" in said
@@ -59,7 +59,7 @@ def test_plan_has_every_stage_and_their_sum(here):
     header, *lines = csv.reader(io.StringIO(checked_output(here, file, "--csv")))
     assert header == KEYS
     assert len(lines) == 3
-    assert checked_output(here, file).count("games of a bot ") == 6
+    assert checked_output(here, file).count("games per bot ") == 6
 
 
 def test_plan_writes_nothing(here):
@@ -92,7 +92,7 @@ def test_budget_too_small_for_all_tables_is_planned_played_and_verified(here):
     file.write_text(file.read_text().replace("seats = 2\nmatches = 1", "seats = 3\nbudget = 9"))
     [row, _] = json.loads(checked_output(here, file, "--json"))
     assert (row["games"], row["matches"], row["games_per_bot"]) == (9, 3, [6, 9])
-    assert row["meetings"] == [1, 2]
+    assert row["meetings_per_pair"] == [1, 2]
     done = here.referee("tournament", "run", file, "--league", "small")
     assert done.returncode == 0, done.stderr
     checked = here.referee("verify", "small", "--league", "small")
@@ -108,7 +108,7 @@ def test_gauntlet_is_planned_played_and_verified(here):
         more=f'format = "gauntlet"\nchallengers = ["{SAMPLE_BOTS / "bait"}"]\n',
     )
     [row, _] = json.loads(checked_output(here, file, "--json"))
-    assert (row["games"], row["games_per_bot"], row["meetings"]) == (8, [4, 8], [2, 2])
+    assert (row["games"], row["games_per_bot"], row["meetings_per_pair"]) == (8, [4, 8], [2, 2])
     done = here.referee("tournament", "run", file, "--league", "gauntlet")
     assert done.returncode == 0, done.stderr
     assert "8 games, 3 bots" in done.stdout
@@ -146,7 +146,7 @@ def test_budget_of_minutes_uses_the_times_of_the_league(here):
     assert not (here.folder / "quick").exists()
     assert here.referee("tournament", "run", short, "--league", "quick").returncode == 0
     row, *_ = json.loads(checked_output(here, timed, "--json", "--league", "quick"))
-    assert row["playing_us"] <= 3_000_000
+    assert row["playing_time_us"] <= 3_000_000
     done = here.referee("tournament", "run", timed, "--league", "quick")
     assert done.returncode == 0, done.stderr
     assert f"The budget of 0.05 minutes is enough for {row['games']} games." in done.stdout

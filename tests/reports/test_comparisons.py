@@ -128,6 +128,6 @@ def test_crosstable_row_has_the_share_against_every_other_bot():
         ],
     )
     first, second = crosstable_rows(["b", "a"], rows)
-    assert (first.rank, first.bot, first.better) == (1, "b", {"a": 0.75})
-    assert (second.rank, second.bot, second.better) == (2, "a", {"b": 0.25})
+    assert (first.rank, first.bot, first.ahead_in) == (1, "b", {"a": 0.75})
+    assert (second.rank, second.bot, second.ahead_in) == (2, "a", {"b": 0.25})
     assert crosstable_rows(["alone"], []) == []

@@ -18,9 +18,17 @@ import referee.ratings
 import referee.reports
 from referee.errors import Cause
 from referee.ratings.trueskill import rate
-from referee.reports.bot_rows import BatchRow, BotRow, FaultRow, LogRow, UsageRow
+from referee.reports.bot_rows import (
+    BatchRow,
+    BotRow,
+    FaultRow,
+    LatencyRow,
+    LogRow,
+    SeatResultRow,
+    UsageRow,
+)
 from referee.reports.checks import ProtectionRow, RefusalRow
-from referee.reports.formats import Column, csv_text, fields_of, json_text, keys_of
+from referee.reports.formats import Column, csv_text, fields_of, json_text, keys_of, title_key
 from referee.reports.game_rows import ChargeRow, GameHead, GameRow, SeatRow
 from referee.reports.rating_rows import HistoryRow, RatingRow, StandingRow
 from referee.reports.statistics import (
@@ -36,6 +44,7 @@ from referee.reports.statistics import (
 from referee.reports.tournament_rows import (
     HostStatusRow,
     MachineStatusRow,
+    NextGameRow,
     PlanRow,
     StatusRow,
     TournamentRow,
@@ -72,6 +81,8 @@ ROW_TYPES = [
     ProtectionRow,
     RefusalRow,
 ]
+ONLY_TABLES = [LatencyRow, NextGameRow, SeatResultRow, StandingRow]
+"""Rows of the live screen and of the web pages, which are never written as data."""
 PAGE = (Path(referee.ratings.__file__).parent / "README.md").read_text(encoding="utf-8")
 
 
@@ -160,6 +171,15 @@ def test_every_field_has_a_column(row_type):
     assert [field.key for field in fields_of(row_type)] == [each.name for each in fields(row_type)]
 
 
+@pytest.mark.parametrize("row_type", [*ROW_TYPES, *ONLY_TABLES])
+def test_key_is_the_title_of_its_column(row_type):
+    for key, column in fields_of(row_type):
+        if column.title == "#":
+            assert key == "rank"
+        else:
+            assert re.sub("(_at)?_us$|_kib$", "", key) == title_key(column)
+
+
 @pytest.mark.parametrize("row_type", ROW_TYPES)
 def test_page_explains_every_key(row_type):
     [_, section] = PAGE.split(f"\n#### `{row_type.__name__}`")
@@ -176,6 +196,4 @@ def test_all_row_types_are_tested_here():
     defined = {
         name for module in modules for name in vars(module) if re.fullmatch(r"\w+(Row|Head)", name)
     }
-    defined.remove("StandingRow")  # of the live table: never data
-    defined -= {"SeatResultRow", "LatencyRow", "NextGameRow"}  # of the web pages: never data
-    assert {row_type.__name__ for row_type in ROW_TYPES} == defined
+    assert {row_type.__name__ for row_type in (*ROW_TYPES, *ONLY_TABLES)} == defined

@@ -68,15 +68,15 @@ def test_tournament_of_an_unknown_format_is_named_in_the_error():
 def test_status_has_each_round_and_the_sum():
     rows = status_rows([RoundProgress(1, 2, 2, 301), RoundProgress(2, 2, 1, 50)])
     assert rows == (
-        StatusRow(round=1, done=2, games=2, share=1.0, playing_us=301, mean_us=150),
-        StatusRow(round=2, done=1, games=2, share=0.5, playing_us=50, mean_us=50),
-        StatusRow(round=None, done=3, games=4, share=0.75, playing_us=351, mean_us=117),
+        StatusRow(round=1, done=2, games=2, share=1.0, playing_time_us=301, per_game_us=150),
+        StatusRow(round=2, done=1, games=2, share=0.5, playing_time_us=50, per_game_us=50),
+        StatusRow(round=None, done=3, games=4, share=0.75, playing_time_us=351, per_game_us=117),
     )
 
 
 def test_status_before_the_first_game_has_no_mean_time():
     (only, everything) = status_rows([RoundProgress(1, 1, 0, 0)])
-    assert (only.done, only.games, only.share, only.mean_us) == (0, 1, 0.0, None)
+    assert (only.done, only.games, only.share, only.per_game_us) == (0, 1, 0.0, None)
     assert everything.round is None
 
 
@@ -119,12 +119,12 @@ def test_times_are_those_of_the_bots_own_decisions():
     first = seat_rows(game)[0]
     times = [move.elapsed_us for move in game.moves if move.seat == 0 and not move.stand_in]
     assert (first.decisions, first.stood_in) == (len(times), 1)
-    assert (first.mean_us, first.max_us) == (sum(times) // len(times), max(times))
+    assert (first.mean_time_us, first.max_time_us) == (sum(times) // len(times), max(times))
 
 
 def test_seat_without_own_decisions_has_no_times():
     seat = seat_rows(record(seats=2, forfeit_at=0))[0]
-    assert (seat.decisions, seat.mean_us, seat.max_us) == (0, None, None)
+    assert (seat.decisions, seat.mean_time_us, seat.max_time_us) == (0, None, None)
 
 
 def test_time_limits_are_shown_in_words():

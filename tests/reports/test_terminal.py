@@ -26,6 +26,7 @@ from referee.reports.game_rows import (
     seat_rows,
 )
 from referee.reports.rating_rows import RatingRow, StandingRow
+from referee.reports.statistics import PairRow
 from referee.reports.terminal import RowsTable, card, stderr_tails
 from referee.reports.tournament_rows import StatusRow, status_rows
 from referee.store import RoundProgress
@@ -221,6 +222,11 @@ def test_kept_column_hides_others_instead():
     text = shown(RowsTable(RatingRow, rows, keep=("strikes",), hint="; more"), 80)
     assert "strikes" in text.split("hidden here")[0]
     assert " ".join(text.split()).endswith("; more")
+
+
+@pytest.mark.parametrize("name", ["points more", "Points_More", "points_more"])
+def test_column_is_found_by_its_title_and_by_its_key(name):
+    assert [field.key for field in find_fields(PairRow, f"bot, {name}")] == ["bot", "points_more"]
 
 
 def test_unknown_column_is_refused_with_the_most_similar_one():

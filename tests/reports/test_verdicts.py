@@ -220,9 +220,9 @@ def test_sentence_names_at_most_three_pairs():
     assert sentence.startswith("basic: one number misleads: bot0")
     assert sentence.count(" beats ") == 3
     rows = transitivity_rows("basic", analysed["basic"].transitivity)
-    assert sum(row.sure for row in rows) > 3
+    assert sum(row.deviates for row in rows) > 3
     assert {row.p_value for row in rows} == {analysed["basic"].transitivity.p_value}
-    assert all(row.share.value >= row.predicted for row in rows)
+    assert all(row.ahead_in.value >= row.predicted for row in rows)
 
 
 def test_sentence_names_no_pair_if_none_deviates_surely():

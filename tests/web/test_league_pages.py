@@ -117,8 +117,8 @@ def test_crosstable_has_the_counts_of_the_pairs_best_bot_first(show, printed):
     found = {}
     for row in printed("stats", "pairs", "--tournament", "cup"):
         won, drawn, lost = row["wins"], row["draws"], row["losses"]
-        found[row["bot"], row["other"]] = f"{100 * row['better']:.0f} {won}-{drawn}-{lost}"
-        found[row["other"], row["bot"]] = f"{100 - 100 * row['better']:.0f} {lost}-{drawn}-{won}"
+        found[row["bot"], row["other"]] = f"{100 * row['ahead_in']:.0f} {won}-{drawn}-{lost}"
+        found[row["other"], row["bot"]] = f"{100 - 100 * row['ahead_in']:.0f} {lost}-{drawn}-{won}"
     page = show("/tournaments/cup")
     lines = page.tables["Crosstable, classic"][1:]
     assert [line[1] for line in lines] == order
@@ -134,8 +134,8 @@ def test_settled_places_and_effects_are_those_of_the_commands(show, printed):
     assert column(tables["Settled places, classic"], "verdict") == [
         row["verdict"] for row in settled
     ]
-    assert column(tables["Settled places, classic"], "P(better)") == [
-        chance(row["chance"]) for row in settled
+    assert column(tables["Settled places, classic"], "P better") == [
+        chance(row["p_better"]) for row in settled
     ]
     seats = printed("stats", "seats", "--tournament", "cup")
     assert column(tables["Seats, classic"], "seat") == [str(row["seat"]) for row in seats]
@@ -181,7 +181,7 @@ def test_bot_page_has_the_figures_of_the_commands(show, printed):
     (rating,) = about["ratings"]
     assert column(tables["Ratings, classic"], "mu") == [f"{rating['mu']:.2f}"]
     assert column(tables["Rating history, classic"], "mu") == [f"{row['mu']:.2f}" for row in rounds]
-    others = column(tables["Opponents, classic"], "against")
+    others = column(tables["Opponents, classic"], "other")
     assert sorted(others) == ["bait@1.0", "crashes@1", "random@1.0"]
     assert column(tables["Opponents, classic"], "wins") == [str(wins[other]) for other in others]
     assert column(tables["Results, classic"], "games")[0] == str(rating["games"])
