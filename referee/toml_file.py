@@ -99,6 +99,32 @@ Line = Annotated[str, AfterValidator(_check_line), text_schema(_LINE)]
 Model = TypeVar("Model", bound=BaseModel)
 
 
+class Mistakes:
+    """The mistakes in a file whose values fit its model, but not each other. Its reader notes them, and raises them together.
+
+    Args:
+        path: the path of the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lines: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def add(self, key: str, reason: str) -> None:
+        """Note a mistake. A mistake that is noted already does not count again."""
+        line = f"{self._path}: {key}: {reason}"
+        if line not in self._lines:
+            self._lines.append(line)
+
+    def raise_all(self) -> None:
+        """Raise UserError with a line for each mistake, if there is one."""
+        if self._lines:
+            raise UserError(*self._lines)
+
+
 def json_schema(model: type[BaseModel]) -> dict[str, Any]:
     """Return the JSON Schema of a file, for editors: its keys, with their types, ranges and default values.
 

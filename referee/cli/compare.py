@@ -161,7 +161,8 @@ def _make_config(
         "matches": max_games // BOTS_TO_COMPARE,
         "until": {"confidence": confidence, "margin": margin},
     }
-    config = make_config(_COMMAND, toml_file.check(content, TournamentFile, _COMMAND))
+    file = toml_file.check(content, TournamentFile, _COMMAND)
+    config = make_config(_COMMAND, file, bot_keys=("BOT", "OTHER"))
     name = "-vs-".join(_find_name(entry)[:_NAME_LENGTH] for entry in config.bots)
     return replace(config, name=name, file=_COMMAND)
 

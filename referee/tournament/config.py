@@ -122,6 +122,9 @@ class TournamentConfig:
     """What the ladder starts with; None if the tournament is no ladder. A ladder has one stage, a balanced choice, and no `until`."""
     seed: bytes | None = None
     """The seed in the file, 32 bytes. If it is None, the command that creates the tournament draws a seed."""
+    bot_keys: tuple[str, ...] | None = None
+    """What messages call each of `bots`: the arguments of a command, such as `BOT`; None for the keys of a tournament
+    file. It is not stored."""
 
     @property
     def games(self) -> int:
@@ -139,7 +142,9 @@ class TournamentConfig:
         return self.stages[0].challengers
 
     def entry_key(self, number: int) -> str:
-        """Return the key in the tournament file for `self.bots[number]`, such as `bots[3]` or `challengers[0]`."""
+        """Return what messages call `self.bots[number]`: its key in the tournament file, such as `bots[3]` or `challengers[0]`."""
+        if self.bot_keys is not None:
+            return self.bot_keys[number]
         if number < self.challengers:
             return f"challengers[{number}]"
         return f"bots[{number - self.challengers}]"
@@ -177,10 +182,10 @@ def assign_cores(config: TournamentConfig) -> list[frozenset[int]]:
 def canonical_json(config: TournamentConfig) -> str:
     """Return a configuration as canonical JSON (RFC 8785).
 
-    The seed is left out, because it is secret until the games are played. Variants are left out, because a stored
-    configuration names versions of the league.
+    The seed is left out, because it is secret until the games are played. Variants and `bot_keys` are left out, because a
+    stored configuration names versions of the league.
     """
-    left_out: dict[str, Any] = {"seed": True, "bots": {"__all__": {"variant"}}}
+    left_out: dict[str, Any] = {"seed": True, "bot_keys": True, "bots": {"__all__": {"variant"}}}
     values = _ADAPTER.dump_python(config, mode="json", exclude=left_out)
     return rfc8785.dumps({"format": FORMAT, **values}).decode()
 

@@ -123,12 +123,12 @@ def test_resumed_comparison_gives_the_verdict(here):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("./nobody", "greedy"), "tournament compare: bots[0]: './nobody': no such folder"),
+        (("./nobody", "greedy"), "tournament compare: BOT: './nobody': no such folder"),
         (
             ("greedy", "eve"),
-            "tournament compare: bots[1]: league: the league has no bot 'eve'; if you mean a folder, write",
+            "tournament compare: OTHER: league: the league has no bot 'eve'; if you mean a folder, write",
         ),
-        (("greedy", "greedy@1.0"), "tournament compare: bots[1]: the same bot as bots[0], greedy"),
+        (("greedy", "greedy@1.0"), "tournament compare: OTHER: the same bot as BOT, greedy"),
         (
             ("greedy", "random", "--ruleset", "linko"),
             "tournament compare: ruleset: unknown ruleset 'linko'; choose one of classic, ",

@@ -79,7 +79,15 @@ def test_single_word_is_a_file_that_leaves_nothing_to_options(here):
 @pytest.mark.parametrize(
     ("keys", "settings", "message"),
     [
-        ({}, (), "tournament run: ruleset: missing"),
+        (
+            {},
+            (),
+            (
+                "tournament run: ruleset: missing\n"
+                "tournament run: seats: missing\n"
+                "tournament run: matches: missing; give matches or a budget"
+            ),
+        ),
         ({"matches": None}, (), "tournament run: matches: missing; give matches or a budget"),
         ({"seats": 3}, (), "tournament run: seats: duel has 2 players, not 3"),
         (DUEL, ("mathes=2",), "tournament run: mathes: unknown key (did you mean 'matches'?)"),

@@ -122,6 +122,13 @@ def test_json_does_not_depend_on_how_the_file_is_written(folder):
     assert canonical_json(load_tournament(write(folder, other))) == first
 
 
+def test_names_of_the_arguments_of_a_command_are_not_stored(folder):
+    config = load_tournament(write(folder, GOOD))
+    named = replace(config, bot_keys=("BOT", "OTHER", "THIRD", "FOURTH"))
+    assert [named.entry_key(number) for number in (0, 3)] == ["BOT", "FOURTH"]
+    assert canonical_json(named) == canonical_json(config)
+
+
 @pytest.mark.parametrize("text", ["", "{}", '{"name": "cup"}', "[]"])
 def test_other_json_is_refused(text):
     with pytest.raises(ValueError, match=r"format: Field required|Invalid JSON|Input should be"):

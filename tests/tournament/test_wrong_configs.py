@@ -154,7 +154,7 @@ BAD = {
     ),
     "a duel of three in a stage": (
         GOOD + '[[stage]]\n[[stage]]\nruleset = "duel"\n',
-        "stage[1].seats: duel has 2 players, not 3",
+        "seats: duel (stage[1]) has 2 players, not 3",
     ),
     "no matches": (
         GOOD.replace("matches = 2\n", ""),
@@ -311,7 +311,7 @@ BAD = {
         GOOD
         + 'ghost_snatch = "optional"\n[[stage]]\nruleset = "duel"\nseats = 2\n'
         + '[[stage]]\nruleset = "expert"\n',
-        "stage[1].ghost_snatch: expert has no ghost; only a duel has this option",
+        "ghost_snatch: expert (stage[1]) has no ghost; only a duel has this option",
     ),
     "no turns": (GOOD + "max_turns = 0\n", "max_turns: must be at least 1"),
     "short seed": (GOOD + 'seed = "abc"\n', "seed: must be 64 hexadecimal digits"),
@@ -389,6 +389,42 @@ BAD = {
         'games_in_flight: must be "auto" or a whole number from 1 to 100',
     ),
     "no cores": (GOOD + "cores_per_game = 0\n", "cores_per_game: must be at least 1"),
+    "an option that is wrong in the stage itself": (
+        GOOD + '[[stage]]\n[[stage]]\nseats = 6\nghost_snatch = "optional"\n',
+        "stage[1].ghost_snatch: basic has no ghost; only a duel has this option",
+        "stage[1].seats: basic has 2 to 5 players, not 6",
+    ),
+    "one of the inherited tables too large": (
+        GOOD.replace("seats = 3", "tables = [2, 6]") + "[[stage]]\n",
+        "tables[1]: basic (stage[0]) has 2 to 5 players, not 6",
+    ),
+    "values that do not fit each other": (
+        GOOD.replace("./cy", "./nobody").replace('"./dee"', '{ path = "./dee", args = ["-x"] }')
+        + 'challengers = ["zoe"]\nlanes = 1\nworkers = 2\nmax_processes = 1\nbudget = 9\n'
+        + "[[stage]]\n[[stage]]\nseats = 2\ntables = [2]\n[[stage]]\nseats = 6\n",
+        'challengers: only allowed with format = "gauntlet"',
+        "bots[2]: './nobody': no such folder",
+        "bots[3].name: missing; a bot with args needs a name of its own",
+        "matches: give either matches or a budget, not both",
+        "stage[1].tables: give either seats or tables, not both",
+        "stage[2].seats: basic has 2 to 5 players, not 6",
+        "lanes: must be at least 3, the seats of a table",
+        "workers: must be at most 1, the number of lanes",
+        "max_processes: must be at least 3, the seats of a table",
+    ),
+    "a stage without anything, and too few bots for another": (
+        HEAD
+        + 'bots = ["./ann"]\n[[stage]]\n[[stage]]\nruleset = "basic"\nseats = 2\nmatches = 1\n',
+        "stage[0].ruleset: missing",
+        "stage[0].seats: missing",
+        "stage[0].matches: missing; give matches or a budget",
+        "bots: 1 do not fill the 2 seats of a table",
+    ),
+    "two challengers in the field": (
+        GAUNTLET.replace('"./ann", ', '"./ann", "zoe", "./dee", '),
+        "challengers[0]: is also in the field, as bots[2]",
+        "challengers[1]: is also in the field, as bots[1]",
+    ),
     "several errors": (
         GOOD + "workers = 0\nlanes = 0\ncores_per_game = 0\n",
         "lanes: must be at least 1",
