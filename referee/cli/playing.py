@@ -136,8 +136,9 @@ def _select_isolation(
     choice: RungChoice, required: str | None, config: TournamentConfig, league: Path, db: str | None
 ) -> Isolation:
     """Select the isolation of a tournament from a file; its bots may be missing in the league."""
-    folders = [entry.variant or entry.folder for entry in config.bots if entry.folder is not None]
-    names = [entry.text for entry in config.bots if entry.folder is None]
+    changed = [entry.variant or entry.folder for entry in config.bots]
+    folders = [each for each in changed if each is not None]
+    names = [entry.text for entry, each in zip(config.bots, changed, strict=True) if each is None]
     return select_isolation_for(
         choice.wanted, required, lambda: find_bots(folders, names, league, db)
     )

@@ -102,13 +102,13 @@ def submit(
 
     Example: referee bots submit my_bot
     """
-    load_manifest(path)  # a wrong bot.toml must fail before a league is created
+    manifest = load_manifest(path)  # a wrong bot.toml must fail before a league is created
     under = select_isolation_for(parse_rung("--isolation", isolation), require, lambda: [path])
     with League.open(league, create=True, db=db) as store:
         workshop = workshop_at(store.folder, make_launcher(under))
         roster = Roster(store, workshop)
         if not any_author:
-            roster.check_author(path)
+            roster.check_author(manifest, path)
         warn_if_not_full(under, isolation)
         report = run_check(path, workshop, as_json=False)
         if report.copy is None or not report.ok:

@@ -201,13 +201,23 @@ class Roster:
         errors of `Workshop.copy`.
         """
         if not any_author:
-            self.check_author(folder, variant)
+            self.check_author(load_manifest(folder, variant), folder)
         copy = await self._workshop.copy(folder, variant=variant)
         return self.add_copy(copy, folder, now_us=now_us)
 
-    def check_author(self, folder: Path, variant: Variant | None = None) -> None:
-        """Raise `UserError` if the bot in `folder` has the name of another author's bot, or of a person, in the league."""
-        manifest = load_manifest(folder, variant)
+    async def submit_variant(self, bot: BotId, variant: Variant, *, now_us: int) -> Submission:
+        """Add a variant of a version of the league to the league, from the league's copy.
+
+        Raises the errors of `submit`. Raises `UserError` also if the copy is missing.
+        """
+        row = find_bot(self._league, str(bot))
+        folder = Path(row.folder)
+        self.check_author(variant.apply(self.manifest(bot)), folder)
+        copy = await self._workshop.copy_variant(row.name, row.content_hash, variant)
+        return self.add_copy(copy, folder, now_us=now_us)
+
+    def check_author(self, manifest: Manifest, folder: Path) -> None:
+        """Raise `UserError` if the bot of `folder` has the name of another author's bot, or of a person, in the league."""
         versions = versions_of(self._league, manifest.name)
         _check_no_person(manifest, versions, folder)
         if versions and versions[-1].author != manifest.author:

@@ -166,13 +166,16 @@ class Workshop:
 
         Raises `UserError` if the content of the archive does not have this hash, and the errors of `copy`.
         """
-        source = scratch / _BOT
-        try:
-            with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-                files.extractall(source, filter="data")
-        except (tarfile.TarError, OSError) as error:
-            raise UserError(f"the archive of a bot cannot be unpacked: {error}") from error
-        return await self.copy(source, content_hash)
+        return await self.copy(_extract(archive, scratch), content_hash)
+
+    async def copy_variant(self, name: str, content_hash: str, variant: Variant) -> Copy:
+        """Copy a bot of the league with a changed manifest, and build the copy.
+
+        Raises `UserError` if the league's copy of the bot is missing, and the errors of `copy`.
+        """
+        with tempfile.TemporaryDirectory() as scratch:
+            source = _extract(self.pack(name, content_hash), Path(scratch))
+            return await self.copy(source, variant=variant)
 
     def has(self, name: str, content_hash: str) -> bool:
         """Return whether there is a finished copy with this content."""
@@ -233,6 +236,17 @@ class Workshop:
             remove_folder(home)
             raise
         return build_s
+
+
+def _extract(archive: bytes, scratch: Path) -> Path:
+    """Extract an archive that `Workshop.pack` has made into a folder in `scratch`, and return the folder."""
+    folder = scratch / _BOT
+    try:
+        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+            files.extractall(folder, filter="data")
+    except (tarfile.TarError, OSError) as error:
+        raise UserError(f"the archive of a bot cannot be unpacked: {error}") from error
+    return folder
 
 
 def _make_archive(folder: Path) -> bytes:

@@ -56,7 +56,7 @@ class BotEntry:
     folder: Path | None
     """Absolute path of the bot's folder; None if `text` is the name of a bot in the league."""
     variant: Variant | None = None
-    """Changes of the bot's manifest, only with a folder. It is not stored, because the version in the league has the changes."""
+    """Changes of the bot's manifest. They are not stored, because the version in the league has the changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

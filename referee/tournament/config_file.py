@@ -220,6 +220,7 @@ class BotTable(FileModel):
     """An entry of `bots` or `challengers`. A plain text is a table that has only the path."""
 
     path: str
+    """A folder, or the name of a bot in the league."""
     name: Name | None = None
     """The name of the bot in this tournament, instead of its own."""
     args: Annotated[tuple[Argument, ...], Field(strict=False, max_length=MAX_ARGS)] = ()
@@ -243,7 +244,7 @@ class TournamentFile(StageTable):
     name: Name
     bots: Bots
     """The bots: names of bots in the league, or folders. A folder is written with a slash, relative to the folder of the
-    tournament file. A table gives a folder another name and arguments. In a gauntlet the bots of this key are the field."""
+    tournament file. A table gives a bot another name and arguments. In a gauntlet the bots of this key are the field."""
     format: Annotated[Format, Field(strict=False)] = Format.ROUND_ROBIN
     challengers: Annotated[Bots, Field(min_length=1)] | None = None
     """The challengers of a gauntlet, written like `bots`."""

@@ -136,11 +136,7 @@ class _ConfigReader:
             self._mistakes.add(f"{key}.name", reason)
             return None
         if "/" not in text and not text.startswith("."):
-            if variant is not None:
-                reason = f"{text!r} is a bot of the league; only a folder can have another name"
-                self._mistakes.add(f"{key}.path", f"{reason}, and it has a slash, such as ./{text}")
-                return None
-            return BotEntry(text, None)
+            return BotEntry(text, None, variant)
         folder = self._path.parent / text
         if not toml_file.is_folder(folder):
             self._mistakes.add(key, f"{text!r}: no such folder")

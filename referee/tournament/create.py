@@ -123,6 +123,8 @@ def _check_bot(config: TournamentConfig, number: int, roster: Roster | None) -> 
     elif roster is not None:
         bot = _find_bot(config, number, entry, roster).bot
         manifest, place = roster.manifest(bot), Path(str(bot))
+        if entry.variant is not None:
+            manifest = entry.variant.apply(manifest)
     else:
         raise _not_found_error(config, number, f"the league has no bot {entry.text!r}")
     for stage in config.stages:
@@ -140,7 +142,8 @@ async def enter_bots(
 ) -> tuple[BotSpec, ...]:
     """Return the bots of a tournament, in the order of its configuration.
 
-    If an entry has a folder, the bot is copied into the league and built. If not, the league must have the bot.
+    If an entry has a folder or a variant, the bot is copied into the league and built. Without a folder, the league must
+    have the bot.
 
     Raises UserError as `Roster.submit` does, and if two entries are the same bot. Raises NotFoundError if the league
     does not have the bot of an entry without a folder.
@@ -152,6 +155,9 @@ async def enter_bots(
             spec = (await roster.submit(entry.folder, entry.variant, now_us=now_us)).spec
         else:
             spec = _find_bot(config, number, entry, roster)
+            if entry.variant is not None:
+                added = await roster.submit_variant(spec.bot, entry.variant, now_us=now_us)
+                spec = added.spec
         if spec.bot in numbers:
             raise UserError(
                 f"{config.file}: {config.entry_key(number)}: the same bot as"

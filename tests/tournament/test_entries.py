@@ -10,6 +10,7 @@ from real_runs import SAMPLE_BOTS, place
 from referee.bots.manifest import Variant
 from referee.errors import NotFoundError, UserError
 from referee.records import BotId
+from referee.roster import versions_of
 from referee.roster.roster import Roster, is_sample_bot
 from referee.roster.workshop import Workshop
 from referee.sandbox.process_group import ProcessGroupLauncher
@@ -162,6 +163,37 @@ async def test_entry_with_a_name_and_arguments_is_a_bot_of_its_own(roster, tmp_p
     assert len(hashes) == 2
     assert await enter(roster, config) == ["ann@1", "deep@1", "deep@1+2"], "the same contents"
     assert "--depth" not in (folder / "bot.toml").read_text()
+
+
+@pytest.mark.parametrize("more", ["", '[build]\ncommand = ["touch", "built"]\n'])
+async def test_bot_of_the_league_has_the_same_variant_as_its_folder(roster, tmp_path, more):
+    folder = bot(tmp_path / "ann", "ann", more=more)
+    (folder / "bot").write_text("#!/bin/sh\n")
+    (folder / "bot").chmod(0o755)
+    await roster.submit(folder, now_us=0)
+    by_name = DEEP.replace("./ann", "ann")
+    config = cup(tmp_path, "ann", by_name)
+    assert await enter(roster, config) == ["ann@1", "deep@1"]
+    assert roster.spec(BotId("deep", "1")).command == ("./bot", "--depth", "6")
+    (row,) = versions_of(roster._league, "deep")
+    assert row.folder == str(folder)
+    assert await enter(roster, cup(tmp_path, "./ann", DEEP)) == ["ann@1", "deep@1"], "as stored"
+
+
+async def test_variant_of_a_bot_of_the_league_is_checked(roster, tmp_path):
+    await roster.submit(bot(tmp_path / "ann", "ann"), now_us=0)
+    with pytest.raises(NotFoundError, match=r"bots\[1\]: .*: the league has no bot 'bob'"):
+        check_bots(cup(tmp_path, "ann", DEEP.replace("./ann", "bob")), roster)
+    twice = cup(tmp_path, *[DEEP.replace("./ann", "ann")] * 2)
+    with pytest.raises(UserError, match=r"bots\[1\]: the same bot as bots\[0\]; to play against"):
+        check_bots(twice, roster)
+    theirs = bot(tmp_path / "deep", "deep")
+    (theirs / "bot.toml").write_text(
+        (theirs / "bot.toml").read_text().replace('author = "x"', 'author = "y"')
+    )
+    await roster.submit(theirs, now_us=0)
+    with pytest.raises(UserError, match="'deep' is a bot of y in this league"):
+        await enter(roster, cup(tmp_path, "ann", DEEP.replace("./ann", "ann")))
 
 
 async def test_bot_under_another_name_may_meet_itself(roster, tmp_path):

@@ -72,13 +72,6 @@ BAD = {
         GOOD.replace('"./bob"', '{ path = "./bob", args = ["-x"] }'),
         "bots[1].name: missing; a bot with args needs a name of its own",
     ),
-    "a name for a bot of the league": (
-        GOOD.replace('"./bob"', '{ path = "bob", name = "bo" }'),
-        (
-            "bots[1].path: 'bob' is a bot of the league; only a folder can have another name,"
-            " and it has a slash, such as ./bob"
-        ),
-    ),
     "a bot without a path": (
         GOOD.replace('"./bob"', '{ name = "bo" }'),
         "bots[1].path: missing",
