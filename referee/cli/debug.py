@@ -14,7 +14,6 @@ from rich.table import Table
 from rich.text import Text
 
 from referee import toml_file
-from referee.bots.fetch import plan_fetches
 from referee.bots.logs import LogSettings
 from referee.bots.manifest import BotSpec, load_manifest
 from referee.check import action_text, count_text, fault_text, kind_name
@@ -22,6 +21,7 @@ from referee.cli.isolation import (
     IsolationOption,
     RequireOption,
     attach_launcher,
+    load_folder,
     parse_rung,
     select_isolation_for,
     warn_if_not_full,
@@ -45,7 +45,6 @@ from referee.reports.formats import duration, group_name, layer_name, visible
 from referee.reports.playthrough import Narrator, seat_view
 from referee.roster import find_bot
 from referee.roster.roster import Roster
-from referee.roster.workshop import Workshop
 from referee.rules.actions import Action, DrawDisplay, Play
 from referee.sandbox.ladder import make_launcher
 from referee.sandbox.launcher import Launcher
@@ -120,7 +119,7 @@ def debug(
         if isinstance(found, StoredBot):
             spec = Roster(store, workshop).spec(found.bot)
         else:
-            spec = uvloop.run(_load_folder(found, workshop, build=not attach))
+            spec = uvloop.run(load_folder(found, workshop, build=not attach))
     if attach:
         launcher = attach_launcher(spec, stored.seat)
     last_move = int(move) if colon else _first_fault(stored)
@@ -152,14 +151,6 @@ def _find_version(league: League, record: GameRecord, bot: str, seat: int) -> St
     """Return a bot of the league. A name without a version means the version that played on the seat, if it is that bot."""
     own = record.seating[seat]
     return find_bot(league, str(own) if bot == own.name else bot)
-
-
-async def _load_folder(folder: Path, workshop: Workshop, *, build: bool) -> BotSpec:
-    """Return how to start the bot of a folder. If `build` is true and the bot has a build command, a copy is built."""
-    manifest = load_manifest(folder)
-    if build and (manifest.build is not None or plan_fetches(folder, None, None)):
-        return (await workshop.copy(folder)).spec
-    return manifest.spec(folder)
 
 
 def _first_fault(stored: StoredSeat) -> int:

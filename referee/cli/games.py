@@ -1,9 +1,11 @@
-"""`referee game`: list, show and replay the games of a league."""
+"""`referee game`: list, show and replay the games of a league. Also find a position of a stored game."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -16,11 +18,14 @@ from referee.cli.options import (
     LeagueOption,
     WideOption,
     console,
+    is_move_number,
     show_rows,
     show_table,
     write,
 )
 from referee.errors import Cause, RefereeError, UserError, did_you_mean
+from referee.match.play import GameSetup
+from referee.match.replay import Difference, replay_moves
 from referee.records import GameRecord
 from referee.reports.formats import json_text
 from referee.reports.game_rows import (
@@ -34,6 +39,10 @@ from referee.reports.game_rows import (
     seat_rows,
 )
 from referee.reports.terminal import card, stderr_tails
+from referee.rules.actions import Action
+from referee.rules.events import Event
+from referee.rules.game import Game
+from referee.rules.ruleset import Ruleset
 from referee.store.league import League
 
 app = typer.Typer()
@@ -156,3 +165,48 @@ def load_record(game_id: str, league: Path, db: str | None) -> GameRecord:
     """Return a stored game. Raises NotFoundError if the league has no game with this id."""
     with League.open(league, create=False, db=db) as store:
         return store.record(game_id)
+
+
+class Position(NamedTuple):
+    """A position of a stored game."""
+
+    ruleset: Ruleset
+    deck: tuple[int, ...]
+    opening: tuple[Action, ...]
+    """The actions that lead to the position."""
+    events: tuple[Event, ...]
+    """The events of these actions, unredacted."""
+    game: Game
+
+    def apply(self, setup: GameSetup) -> GameSetup:
+        """Return the setup of a game that is played on from the position."""
+        return replace(setup, deck=self.deck, opening=self.opening)
+
+
+def find_position(text: str, bots: int, league: Path, db: str | None) -> Position:
+    """Return the position that `--from` names as `GAME:MOVE`.
+
+    Raises UserError if the text is wrong, or if the game has another number of seats than `bots`; RefereeError if the record
+    is not correct.
+    """
+    game_id, _, number = text.partition(":")
+    if not is_move_number(number):
+        raise UserError(f"--from: {text!r}: write GAME:MOVE, such as demo-17:42")
+    record = load_record(game_id, league, db)
+    if len(record.seating) != bots:
+        raise UserError(f"BOTS: {game_id} has {len(record.seating)} seats, not {bots}")
+    move = int(number)
+    if move >= len(record.moves):
+        last = len(record.moves) - 1
+        raise UserError(
+            f"--from: {game_id} ends with move {last + 1}; choose a number from 0 to {last}"
+        )
+    game = Game(record.ruleset, bots, record.deck)
+    events: list[Event] = []
+    try:
+        for step in islice(replay_moves(record), move):
+            game = step.game
+            events += step.events
+    except Difference as difference:
+        raise RefereeError(f"{game_id} is not correct: {difference}") from difference
+    return Position(record.ruleset, record.deck, record.actions[:move], tuple(events), game)

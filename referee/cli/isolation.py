@@ -19,7 +19,8 @@ from rich.console import Console
 from rich.text import Text
 
 from referee.bots.attach import AttachLauncher
-from referee.bots.manifest import BotSpec, Manifest, Variant
+from referee.bots.fetch import plan_fetches
+from referee.bots.manifest import BotSpec, Manifest, Variant, load_manifest
 from referee.cli.options import JsonOption, console, notes, write
 from referee.errors import NotFoundError, UserError
 from referee.reports.checks import ProtectionRow, RefusalRow, protection_rows, refusal_rows
@@ -181,6 +182,14 @@ def workshop_at(folder: Path, launcher: Launcher | None = None) -> Workshop:
         launcher: starts the builds; None if the caller builds no bot.
     """
     return Workshop(folder, launcher, on_build=_announce)
+
+
+async def load_folder(folder: Path, workshop: Workshop, *, build: bool) -> BotSpec:
+    """Return how to start the bot of a folder. If `build` is true and the bot needs a fetch or a build, a copy is built."""
+    manifest = load_manifest(folder)
+    if build and (manifest.build is not None or plan_fetches(folder, None, None)):
+        return (await workshop.copy(folder)).spec
+    return manifest.spec(folder)
 
 
 def roster_of(league: League, launcher: Launcher | None = None) -> Roster:

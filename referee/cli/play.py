@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -14,14 +13,14 @@ import typer
 import uvloop
 
 from referee import toml_file
-from referee.bots.fetch import plan_fetches
 from referee.bots.manifest import BotSpec, load_manifest
-from referee.cli.games import load_record, show_record
+from referee.cli.games import Position, find_position, show_record
 from referee.cli.isolation import (
     IsolationOption,
     RequireOption,
     attach_launcher,
     find_bots,
+    load_folder,
     now_us,
     parse_rung,
     select_isolation_for,
@@ -37,21 +36,19 @@ from referee.cli.options import (
     MessagesOption,
     choose_logs,
     console,
-    is_move_number,
     write,
 )
 from referee.clocks import Clocks
-from referee.errors import NotFoundError, RefereeError, UserError, did_you_mean
-from referee.match.play import GameSetup, Watcher
-from referee.match.replay import Difference, replay_moves
+from referee.errors import NotFoundError, UserError, did_you_mean
+from referee.match.play import Watcher
 from referee.records import Fault, GameRecord, Move, name_seats
 from referee.reports.formats import json_text
 from referee.reports.game_rows import record_json
 from referee.reports.playthrough import Narrator, table_view
 from referee.roster.roster import Roster
-from referee.rules.actions import Action, Decision
+from referee.roster.workshop import Workshop
+from referee.rules.actions import Decision
 from referee.rules.events import Event
-from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS, Ruleset
 from referee.sandbox import Isolation
 from referee.sandbox.ladder import make_launcher
@@ -179,7 +176,7 @@ def play(
         raise UserError("--watch, --json: choose one of them")
     if start is not None and (keep or ruleset is not None):
         raise UserError(f"--from, {'--keep' if keep else '--ruleset'}: choose one of them")
-    position = None if start is None else _find_position(start, len(bots), league, db)
+    position = None if start is None else find_position(start, len(bots), league, db)
     rules = position.ruleset if position else _select_ruleset(ruleset or _RULESET, len(bots))
     limits = {"start_up": start_up, "game_start": game_start, "decision": decision, "bank": bank}
     if attach is not None:
@@ -187,25 +184,16 @@ def play(
     without = "--no-clocks" if no_clocks else "" if attach is None else "--attach"
     clocks = _make_clocks(limits, without)
     text = secrets.token_hex(8) if seed is None else seed
-    for folder in filter(_is_path, bots):
-        load_manifest(Path(folder))  # a wrong bot.toml must fail before a league is created
-    started = [text for number, text in enumerate(bots) if number != attach]
-    under = _select_isolation(started, league, db, isolation, require)
-    specs = uvloop.run(
-        _load_bots(bots, _Places(league, db, make_launcher(under), attach), keep=keep)
-    )
-    _check_bots(specs, rules)
+    under, specs = _prepare_bots(bots, rules, _Places(league, db, attach, keep), isolation, require)
     log_settings = choose_logs(logs, messages=messages)
-    warn_if_not_full(under, isolation)
     order = make_free_task(specs, rules, text, under, clocks)
     if position is not None:
         order = replace(order, setup=position.apply(order.setup))
-    watcher = _make_watcher(specs, position) if watch else None
     record = uvloop.run(
         play_free_game(
             order,
             under,
-            watcher,
+            _make_watcher(specs, position) if watch else None,
             is_timed=not without,
             logs=log_settings,
             launchers=_attach(order.bots, attach),
@@ -214,10 +202,13 @@ def play(
     if keep:
         with League.open(league, create=True, db=db) as store:
             store.add_game(record)
-    _print_record(record, text, as_json=as_json, position=position)
-    if keep and not as_json:
+    if as_json:
+        write(json_text(record_json(record)))
+        return
+    _print_record(record, text, position)
+    if keep:
         console.print(f"Stored as {record.game_id}. {_NOT_RATED}", soft_wrap=True)
-    if log_settings is not None and not as_json:
+    if log_settings is not None:
         console.print(f"Logs of the bots: {log_settings.folder / record.game_id}", soft_wrap=True)
 
 
@@ -251,74 +242,14 @@ def _make_clocks(limits: Mapping[str, float | str | None], without: str) -> Cloc
     return make_clocks(ClocksTable.model_validate(given))
 
 
-def _select_isolation(
-    bots: list[str], league: Path, db: str | None, isolation: str | None, require: str | None
-) -> Isolation:
-    folders = [Path(text) for text in bots if _is_path(text)]
-    names = [text for text in bots if not _is_path(text)]
-    return select_isolation_for(
-        parse_rung("--isolation", isolation), require, lambda: find_bots(folders, names, league, db)
-    )
-
-
-def _print_record(
-    record: GameRecord, seed: str, *, as_json: bool, position: _Position | None
-) -> None:
-    """Print a record. As text, the number of decisions and their times are without the moves before the `position`."""
-    if as_json:
-        write(json_text(record_json(record)))
-        return
+def _print_record(record: GameRecord, seed: str, position: Position | None) -> None:
+    """Print a record. The number of decisions and their times are without the moves before the `position`."""
     if position is None:
         show_record(record)
         console.print(f"To deal the same cards: --seed {seed}", soft_wrap=True)
     else:
         show_record(replace(record, moves=record.moves[len(position.opening) :]))
         console.print(f"To give the bots the same seeds: --seed {seed}", soft_wrap=True)
-
-
-class _Position(NamedTuple):
-    """A position of a stored game."""
-
-    ruleset: Ruleset
-    deck: tuple[int, ...]
-    opening: tuple[Action, ...]
-    """The actions that lead to the position."""
-    events: tuple[Event, ...]
-    """The events of these actions, unredacted."""
-    game: Game
-
-    def apply(self, setup: GameSetup) -> GameSetup:
-        """Return the setup of a game that is played on from the position."""
-        return replace(setup, deck=self.deck, opening=self.opening)
-
-
-def _find_position(text: str, bots: int, league: Path, db: str | None) -> _Position:
-    """Return the position that `--from` names as `GAME:MOVE`.
-
-    Raises UserError if the text is wrong, or if the game has another number of seats than `bots`; RefereeError if the record
-    is not correct.
-    """
-    game_id, _, number = text.partition(":")
-    if not is_move_number(number):
-        raise UserError(f"--from: {text!r}: write GAME:MOVE, such as demo-17:42")
-    record = load_record(game_id, league, db)
-    if len(record.seating) != bots:
-        raise UserError(f"BOTS: {game_id} has {len(record.seating)} seats, not {bots}")
-    move = int(number)
-    if move >= len(record.moves):
-        last = len(record.moves) - 1
-        raise UserError(
-            f"--from: {game_id} ends with move {last + 1}; choose a number from 0 to {last}"
-        )
-    game = Game(record.ruleset, bots, record.deck)
-    events: list[Event] = []
-    try:
-        for step in islice(replay_moves(record), move):
-            game = step.game
-            events += step.events
-    except Difference as difference:
-        raise RefereeError(f"{game_id} is not correct: {difference}") from difference
-    return _Position(record.ruleset, record.deck, record.actions[:move], tuple(events), game)
 
 
 def _select_ruleset(name: str, players: int) -> Ruleset:
@@ -334,62 +265,87 @@ def _select_ruleset(name: str, players: int) -> Ruleset:
 
 
 class _Places(NamedTuple):
-    """The league in which bots are looked up, and what is needed to build bots."""
+    """Where the bots of the game are found, and what is done with them."""
 
-    folder: Path
+    league: Path
     """The folder of the league."""
     db: str | None
     """The URL of the database; None for the file in the league folder."""
-    launcher: Launcher
     attach: int | None
     """The seat whose bot is not built, because a person starts it."""
+    keep: bool
+    """Whether bots given as folders are added to the league."""
 
 
-async def _load_bots(texts: list[str], places: _Places, *, keep: bool) -> tuple[BotSpec, ...]:
-    """Return what is needed to start each bot. If `keep` is true and no league exists, create the league."""
-    has_league = keep or League.exists_at(places.folder, places.db)
-    opened = League.open(places.folder, create=keep, db=places.db) if has_league else nullcontext()
+def _prepare_bots(
+    texts: Sequence[str],
+    rules: Ruleset,
+    places: _Places,
+    isolation: str | None,
+    require: str | None,
+) -> tuple[Isolation, tuple[BotSpec, ...]]:
+    """Select the isolation, and return it with what is needed to start each bot. Copy and build the bots if needed.
+
+    `isolation` and `require` are the options. Raises UserError for wrong options or bots, also for a bot that does not
+    play the ruleset.
+    """
+    for folder in filter(_is_path, texts):
+        load_manifest(Path(folder))  # a wrong bot.toml must fail before a league is created
+    started = [text for number, text in enumerate(texts) if number != places.attach]
+    folders = [Path(text) for text in started if _is_path(text)]
+    names = [text for text in started if not _is_path(text)]
+    under = select_isolation_for(
+        parse_rung("--isolation", isolation),
+        require,
+        lambda: find_bots(folders, names, places.league, places.db),
+    )
+    specs = uvloop.run(_load_bots(texts, places, workshop_at(places.league, make_launcher(under))))
+    for spec in specs:
+        if rules.name not in spec.rulesets:
+            raise UserError(f"{spec.bot}: rulesets: the bot does not play {rules.name}")
+    warn_if_not_full(under, isolation)
+    return under, specs
+
+
+async def _load_bots(
+    texts: Sequence[str], places: _Places, workshop: Workshop
+) -> tuple[BotSpec, ...]:
+    """Return what is needed to start each bot. To keep the bots, create the league if it does not exist."""
+    has_league = places.keep or League.exists_at(places.league, places.db)
+    opened = (
+        League.open(places.league, create=places.keep, db=places.db)
+        if has_league
+        else nullcontext()
+    )
     with opened as league:
-        return tuple(
-            [
-                load_manifest(Path(text)).spec(Path(text))
-                if seat == places.attach and _is_path(text)
-                else await _load_bot(text, places, league, keep=keep)
-                for seat, text in enumerate(texts)
-            ]
-        )
+        roster = None if league is None else Roster(league, workshop)
+        specs = []
+        for seat, text in enumerate(texts):
+            if not _is_path(text):
+                specs.append(_find_version(text, roster, places.league))
+            elif roster is not None and places.keep:
+                specs.append((await roster.submit(Path(text), now_us=now_us())).spec)
+            else:
+                is_built = seat != places.attach
+                specs.append(await load_folder(Path(text), workshop, build=is_built))
+        return tuple(specs)
 
 
-async def _load_bot(text: str, places: _Places, league: League | None, *, keep: bool) -> BotSpec:
-    workshop = workshop_at(places.folder, places.launcher)
-    if not _is_path(text):
-        if league is None:
-            raise UserError(
-                f"BOTS: {text!r} is neither a folder nor a bot of the league {places.folder}"
-            )
-        try:
-            return Roster(league, workshop).active_spec(text)
-        except NotFoundError as error:
-            raise UserError(f"BOTS: {text!r} is no folder, and {error}") from error
-    if league is not None and keep:
-        return (await Roster(league, workshop).submit(Path(text), now_us=now_us())).spec
-    manifest = load_manifest(Path(text))
-    if manifest.build is None and not plan_fetches(Path(text), None, None):
-        return manifest.spec(Path(text))
-    return (await workshop.copy(Path(text))).spec
+def _find_version(text: str, roster: Roster | None, league: Path) -> BotSpec:
+    """Return a bot of the league."""
+    if roster is None:
+        raise UserError(f"BOTS: {text!r} is neither a folder nor a bot of the league {league}")
+    try:
+        return roster.active_spec(text)
+    except NotFoundError as error:
+        raise UserError(f"BOTS: {text!r} is no folder, and {error}") from error
 
 
 def _is_path(text: str) -> bool:
     return "/" in text or text.startswith(".") or toml_file.is_folder(Path(text))
 
 
-def _check_bots(specs: Sequence[BotSpec], rules: Ruleset) -> None:
-    for spec in specs:
-        if rules.name not in spec.rulesets:
-            raise UserError(f"{spec.bot}: rulesets: the bot does not play {rules.name}")
-
-
-def _make_watcher(specs: Sequence[BotSpec], position: _Position | None) -> Watcher:
+def _make_watcher(specs: Sequence[BotSpec], position: Position | None) -> Watcher:
     """Return a function that prints every move. First, print the table of the `position`, if there is one."""
     names = name_seats([spec.bot for spec in specs])
     narrator = Narrator(names)
