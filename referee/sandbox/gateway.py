@@ -7,7 +7,10 @@ the program reaches only what the gateway connects it to:
     program --HTTP proxy--> port in the sandbox --relay--> UNIX socket --gateway--> allowed host and port
 
 The gateway finds the addresses of a host itself and connects to no loopback or link-local address, whatever name leads
-there. It does not read what is sent by TLS, so a program can reach all sites that one allowed host serves.
+there. If the machine's operator has set a proxy (`https_proxy`, `http_proxy`), the gateway passes the name of the host on, and
+the proxy finds the address. Then the gateway refuses only hosts that are local by their name or number, and the proxy decides
+where all other names lead. The gateway does not read what is sent by TLS, so a program can reach all sites that one allowed
+host serves.
 """
 
 from __future__ import annotations
@@ -89,8 +92,8 @@ class Gateway:
     Args:
         path: where the UNIX socket is created.
         allowed: the addresses that the program may reach.
-        proxies: the proxies of the operator, as `getproxies_environment` returns them. The gateway uses them, and the
-            program does not see their passwords.
+        proxies: the proxies of the operator, as `getproxies_environment` returns them. The gateway uses them, except for
+            the hosts of `no_proxy`, and the program does not see their passwords.
     """
 
     def __init__(
@@ -170,7 +173,7 @@ class Gateway:
             raise _RefusedError(f"{address} is this machine itself")
         scheme = "https" if request.method == "CONNECT" else "http"
         proxy = self._proxies.get(scheme)
-        if proxy is None or proxy_bypass_environment(address.host, self._proxies):
+        if proxy is None or self._is_direct(address):
             streams = await _connect(address, may_be_local=False)
             if request.method != "CONNECT":
                 streams[1].write(_head(request, request.path, ""))
@@ -182,6 +185,11 @@ class Gateway:
         else:
             streams[1].write(_head(request, f"http://{address}{request.path}", login))
         return streams
+
+    def _is_direct(self, address: Address) -> bool:
+        """Return whether `no_proxy` names the host, alone or with its port."""
+        names = (address.host, str(address))
+        return any(proxy_bypass_environment(name, self._proxies) for name in names)
 
 
 def _parse_head(head: bytes) -> _Request:
@@ -291,7 +299,11 @@ async def _connect(address: Address, *, may_be_local: bool) -> _Streams:
 
 
 def _is_local(host: str) -> bool:
-    """Return whether a host is this machine, or an address that only this link has, by its name or its number."""
+    """Return whether a host is this machine, or an address that leads no further than this machine's network link.
+
+    Only the text `host` counts: a name or an IP address. No name is looked up. Addresses of private networks are not local,
+    because a registry may be there.
+    """
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:

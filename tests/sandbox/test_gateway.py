@@ -190,6 +190,40 @@ async def test_proxy_of_the_operator_gets_its_password_from_the_gateway(tmp_path
 
 
 @pytest.mark.parametrize(
+    ("no_proxy", "is_direct"),
+    [
+        ("registry.example", True),
+        (".example", True),
+        ("other.example, registry.example:443", True),
+        ("*", True),
+        ("other.example", False),
+        ("registry", False),
+    ],
+)
+@pytest.mark.parametrize(
+    "line", ["CONNECT registry.example:443", "GET http://registry.example:443/"]
+)
+async def test_host_of_no_proxy_is_reached_without_the_proxy(
+    tmp_path, monkeypatch, no_proxy, is_direct, line
+):
+    reached = []
+
+    async def connect(address, *, may_be_local):
+        reached.append((str(address), may_be_local))
+        raise OSError("noted")
+
+    monkeypatch.setattr(gateway, "_connect", connect)
+    proxy = "http://proxy.example:3128"
+    proxies = {"http": proxy, "https": proxy, "no": no_proxy}
+    async with Gateway(tmp_path / "socket", {REGISTRY}, proxies=proxies):
+        _, _, writer = await ask(tmp_path / "socket", f"{line} HTTP/1.1".encode() + END)
+        writer.close()
+    assert reached == [
+        ("registry.example:443", False) if is_direct else ("proxy.example:3128", True)
+    ]
+
+
+@pytest.mark.parametrize(
     "request_head",
     [
         b"nonsense",
