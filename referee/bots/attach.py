@@ -71,7 +71,7 @@ class AttachedProgram:
         return []
 
     def usage(self) -> TotalUsage:
-        """Return nothing: no process is measured."""
+        """Return zeros, because no process is measured."""
         return TotalUsage(0.0, 0)
 
     def busy_ns(self) -> int | None:
@@ -88,7 +88,10 @@ class AttachedProgram:
 
 
 class _UnknownProcess:
-    """A `Process` that somebody else has started. `returncode` stays None, and `wait` returns 0 when the referee needs the program no more."""
+    """Stands for the process of a program that a person has started, and that the referee does not know.
+
+    `returncode` stays None. `wait` returns 0 when the referee does not need the program any more.
+    """
 
     pid = 0
     returncode: int | None = None

@@ -400,7 +400,7 @@ def _needs_room() -> Iterator[None]:
 
 
 def _no_room(error: OSError) -> VoidGame:
-    return VoidGame(f"no room for a build: {error}")
+    return VoidGame(f"the referee cannot write the folders of a build: {error}")
 
 
 def _own_environment() -> dict[str, str]:

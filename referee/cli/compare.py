@@ -99,7 +99,7 @@ def compare(
             "--margin",
             min=0,
             max=MAX_MARGIN,
-            help="The bots are equal if their fits surely differ by less than this.",
+            help="The bots count as equal if their skills (the column fit of `referee ratings`) surely differ by less than this. With 0 they never do.",
         ),
     ] = MARGIN,
     max_games: Annotated[
@@ -108,7 +108,7 @@ def compare(
             "--max-games",
             min=2 * BOTS_TO_COMPARE,
             max=MAX_GAMES,
-            help="Give up after this number of games.",
+            help="The maximum number of games. If they bring no verdict, the command says so. A match has two games, so an odd number is rounded down.",
         ),
     ] = MAX_COMPARED_GAMES,
     league: LeagueOption = DEFAULT_LEAGUE,

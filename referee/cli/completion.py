@@ -41,7 +41,8 @@ _ARGUMENTS = {
     "report": "tournaments",
     "verify": "tournaments",
 }
-"""What completes the arguments of a command: the name of a list in `_list_words`, or a word."""
+"""What completes the arguments of a command: `bots`, `tournaments` or `games` for such names, which `_list_words` finds; any
+other text is itself the only completion, such as `compare` after `ratings`."""
 _SECOND_ARGUMENTS = {"bots debug": "games"}
 """The same for commands whose second argument is of another kind than the first."""
 _OPTIONS = {

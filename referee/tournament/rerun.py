@@ -115,7 +115,11 @@ class Exchange(NamedTuple):
 
     @property
     def is_as_stored(self) -> bool:
-        """Whether the bot has replied as in the stored game, or has made the same mistake: of the same cause, or late again."""
+        """Whether the bot has done the same as in the stored game: it has given the same reply, or it has the same fault.
+
+        Faults are the same if they have the same cause. A rerun has no time limits, so a late reply is no fault there: it is the
+        same as a stored fault for being late.
+        """
         outcome, fault = self.outcome, self.stored_fault
         if isinstance(outcome, BotFault):
             return fault is not None and fault.cause is outcome.cause

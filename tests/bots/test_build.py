@@ -222,7 +222,7 @@ async def test_full_disk_charges_no_bot(caches, monkeypatch, number):
 
     monkeypatch.setattr(build_module, "copy_files", fail)
     (caches / "go.mod").touch()
-    with pytest.raises(VoidGame, match="no room for a build: "):
+    with pytest.raises(VoidGame, match="the referee cannot write the folders of a build: "):
         await build(("true",), caches, launcher=NewHomeLauncher())
 
 

@@ -248,6 +248,33 @@ async def test_stream_is_passed_on_unchanged_and_written_down(open_log, files):
     assert lines[0][1]["hello"]["token"] == "(left out)"  # noqa: S105 - the same
 
 
+async def test_messages_are_logged_in_the_order_of_the_conversation(open_log, files):
+    log = open_log()
+    log.begin("a", "cup-1")
+    received = asyncio.Queue()
+    already_logged = []
+
+    class WatchedStream(FakeStream):
+        async def write(self, data):
+            already_logged.append([sender for sender, _ in sent(*files().values())])
+            await super().write(data)
+
+    logged = log.wrap(WatchedStream(replies("a").SerializeToString(), "EOF"))
+
+    async def read():
+        while (data := await logged.read()) != "EOF":
+            received.put_nowait(data)
+
+    async def write_next_request():
+        await received.get()
+        end = play_pb2.GameEnd(game_id="a", ranks=[1, 2])
+        await logged.write(play_pb2.RefereeMessage(game_ends=[end]).SerializeToString())
+
+    await asyncio.gather(write_next_request(), read())
+    assert already_logged == [["bot"]], "a bot never waits for the log of a message that it gets"
+    assert [sender for sender, _ in sent(*files().values())] == ["bot", "referee"]
+
+
 def test_stream_without_messages_in_the_log_is_not_wrapped(open_log):
     stream = FakeStream()
     assert open_log(messages=False).wrap(stream) is stream

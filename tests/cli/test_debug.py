@@ -1,5 +1,7 @@
 """`referee bots debug`: a bot gets the requests of a stored game again."""
 
+import json
+
 import pytest
 from real_runs import SAMPLE_BOTS, place
 
@@ -77,6 +79,19 @@ def test_bot_that_is_started_by_hand_gets_the_requests(here):
         command = debug.stdout.readline()
         assert here.shell(f"cd fails; {command}").stderr == "deciding 1\n"
         assert debug.stdout.read().endswith("1 request: all as stored.\n")
+
+
+@pytest.mark.extended("plays games with real bots")
+def test_kept_game_of_play_is_sent_again_without_its_seed(here):
+    kept = json.loads(here.referee("play", "random", "./fails", "--keep", "--json").stdout)
+    done = here.referee("bots", "debug", "./fails", kept["game_id"])
+    assert done.returncode == 1, done.stderr
+    assert (
+        "The seed for the bot's random numbers is not stored, because the game belongs"
+        in done.stdout
+    )
+    assert "fails@1 gets the requests of seat 1, which fails@1 played." in done.stdout
+    assert done.stdout.endswith("3 requests: all as stored.\n")
 
 
 @pytest.mark.extended("plays games with real bots")
