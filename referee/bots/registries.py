@@ -31,8 +31,8 @@ _PUBLIC = (
     # for `build.fetch`
     *("rubygems.org", "index.rubygems.org"),
     *("plugins.gradle.org", "plugins-artifacts.gradle.org"),
-    *("pub.dev", "repo.hex.pm", "api.nuget.org", "repo.packagist.org", "luarocks.org"),
-    "hackage.haskell.org",
+    *("pub.dev", "repo.hex.pm", "builds.hex.pm", "api.nuget.org", "repo.packagist.org"),
+    *("luarocks.org", "hackage.haskell.org"),
 )
 """The public registries of packages, which every fetch may reach by HTTPS."""
 _CERTIFICATES = (
