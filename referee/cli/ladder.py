@@ -53,7 +53,11 @@ def run(
     ctx: typer.Context,
     minutes: Annotated[
         float,
-        typer.Option("--minutes", metavar="N", help="Start no further round after N minutes."),
+        typer.Option(
+            "--minutes",
+            metavar="N",
+            help="After N minutes, choose no further matches; those that are chosen are played to the end.",
+        ),
     ] = LADDER_MINUTES,
     ruleset: Annotated[
         str, typer.Option("--ruleset", help=f"One of {', '.join(RULESETS)}.")
