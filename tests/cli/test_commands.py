@@ -15,6 +15,7 @@ import pytest
 import typer
 from real_runs import BIN, SAMPLE_BOTS, SEED, place
 
+from referee.cli import playing
 from referee.cli.app import app
 from referee.cli.options import Output
 from referee.reports.formats import keys_of
@@ -80,6 +81,14 @@ def test_end_of_a_run_is_printed_as_json(here):
     first, *_, last = done.stderr.splitlines()
     assert first.startswith("cup: 12 games, of which 12 are played, 3 bots.")
     assert last == f"All games are played. Seed: {SEED}"
+
+
+def test_interrupted_run_prints_json_too(here, monkeypatch):
+    monkeypatch.setattr(playing, "conduct", lambda *_: False)
+    done = here.referee("tournament", "resume", "cup", "--json")
+    assert done.returncode == 130
+    assert json.loads(done.stdout)["finished"] is False
+    assert done.stderr.splitlines()[-1].startswith("Interrupted. To resume: referee tournament res")
 
 
 def test_closed_standard_error_leaves_standard_output_open(tmp_path, monkeypatch):

@@ -13,8 +13,7 @@ from real_runs import SAMPLE_BOTS, place, run_here
 from strongest_isolation import strongest
 
 from referee.bots.manifest import Build, load_manifest
-from referee.cli import isolation
-from referee.cli import run as run_command
+from referee.cli import isolation, playing
 from referee.errors import UserError
 from referee.sandbox import NO_ISOLATION, Protection, Refusal, Rung, ladder
 
@@ -273,7 +272,7 @@ def test_typed_option_beats_the_key_and_the_variable_only_strengthens_it(
     monkeypatch.setattr(isolation, "select_isolation", note)
     stored = []
     monkeypatch.setattr(
-        run_command, "replace", lambda config, **new: stored.append(new) or replace(config, **new)
+        playing, "replace", lambda config, **new: stored.append(new) or replace(config, **new)
     )
     file = here.tournament(more=f'isolation = "{key}"\n' if key else "# isolation\n")
     words = ["tournament", "run", str(file), *(("--isolation", option) if option else ())]
