@@ -4,13 +4,15 @@ The rest of the project uses the rules through `Game`, which checks every action
 steps 1 to 4 of a turn, and `referee/rules/README.md` has the rulings R1 to R19.
 
 `Game` runs each turn as a generator, which follows the order of the rulebooks: who decides what, and when. The generator
-yields a decision and receives an action, which `Game` has checked. At every `yield`, all cards must be in the `Table`,
-because views are made from the `Table`. So no card may be in a local variable only.
+yields a decision and receives an action, which `Game` has checked. At every `yield`, the `Table` and the kind of the
+decision say everything about the position: no card and nothing else that matters later may be in a local variable only.
+Views are made from the `Table`, and `turn` can begin at any decision. So a game can be copied during a turn, although
+Python cannot copy a generator, and a bot can search from a position that it only sees (`referee/sdk/simulate.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from typing import NamedTuple
 
 from referee.rules.actions import (
@@ -61,25 +63,30 @@ class Game:
         self._start(Table.deal(ruleset, players, deck))
 
     @classmethod
-    def from_table(cls, table: Table) -> Game:
-        """Return a game that begins with a turn of `table.active`. The game makes its moves in `table` itself."""
+    def from_table(cls, table: Table, kind: DecisionKind = DecisionKind.PLAY) -> Game:
+        """Return a game that begins with a decision of this kind in the turn of `table.active`.
+
+        The game makes its moves in `table` itself. During a turn, the table must be as `turn` leaves it at such a
+        decision. Raises ValueError if the turn does not go on with such a decision.
+        """
         game = cls.__new__(cls)
-        game._start(table)  # noqa: SLF001 - its own class
+        try:
+            game._start(table, kind)  # noqa: SLF001 - its own class
+        except (StopIteration, GameEnded):
+            found = None
+        else:
+            found = game.decision and game.decision.kind
+        if found is not kind:
+            raise ValueError(f"the turn has no decision {kind.value} now")
         return game
 
-    def _start(self, table: Table) -> None:
+    def _start(self, table: Table, kind: DecisionKind = DecisionKind.PLAY) -> None:
         self.table = table
         self.outcome: Outcome | None = None
         """The outcome once the game is over; None until then."""
         self.decision: Decision | None = None
         """The next decision; None once the game is over."""
-        self._base = self.table.copy()
-        """The table at the start of the current turn or of an earlier turn. `copy` starts from `_base`."""
-        self._since: list[Action] = []
-        """The actions from `_base` to the current decision."""
-        self._before_turn = 0
-        """The number of actions in `_since` that belong to earlier turns."""
-        self._begin_turn()
+        self._begin_turn(kind)
 
     @property
     def ruleset(self) -> Ruleset:
@@ -108,7 +115,6 @@ class Game:
             listed = legal[legal.index(action)]
         except ValueError:
             raise IllegalActionError(f"{action} is not legal now") from None
-        self._since.append(listed)
         try:
             self.decision = self._steps.send(listed)
         except StopIteration:
@@ -119,25 +125,15 @@ class Game:
         return tuple(events)
 
     def copy(self) -> Game:
-        """Return an independent game in the same position, for search.
+        """Return an independent game in the same position, for search."""
+        if self.decision is not None:
+            return Game.from_table(self.table.copy(), self.decision.kind)
+        copied = Game.__new__(Game)
+        copied.table, copied.outcome, copied.decision = self.table.copy(), self.outcome, None
+        return copied
 
-        Python cannot copy a generator. So the new game gets the table from the start of the turn and replays
-        the actions of the turn. A game does not save its table at every turn, because most games are never
-        copied. Therefore the first call of `copy` in a turn also replays the earlier turns since `_base`.
-        """
-        if self.outcome is not None:
-            copied = Game.__new__(Game)
-            copied.table, copied.outcome, copied.decision = self.table.copy(), self.outcome, None
-            return copied
-        if self._before_turn:
-            self._base = _replay(self._base, self._since[: self._before_turn]).table
-            del self._since[: self._before_turn]
-            self._before_turn = 0
-        return _replay(self._base, self._since)
-
-    def _begin_turn(self) -> None:
-        self._before_turn = len(self._since)
-        self._steps: Steps = turn(self.table)
+    def _begin_turn(self, kind: DecisionKind = DecisionKind.PLAY) -> None:
+        self._steps: Steps = turn(self.table, kind)
         self.decision = next(self._steps)
 
     def _next_turn(self) -> None:
@@ -153,14 +149,6 @@ class Game:
         self.decision = None
         self.outcome = score(self.table, termination)
         self.table.events.append(GameOver(*self.outcome))
-
-
-def _replay(table: Table, actions: Iterable[Action]) -> Game:
-    """Start a game from a copy of `table`, apply `actions`, and return the game."""
-    game = Game.from_table(table.copy())
-    for action in actions:
-        game.apply(action)
-    return game
 
 
 # The decisions of a turn. A is the active player (the attacker), V the owner of the snatched layer.
@@ -188,32 +176,54 @@ def _replay(table: Table, actions: Iterable[Action]) -> Game:
 #   the next turn
 
 
-def turn(table: Table) -> Steps:
-    """Run one turn of the active player, steps 1 to 4. Raises GameEnded if a move of cards ends the game."""
+def turn(table: Table, kind: DecisionKind = DecisionKind.PLAY) -> Steps:
+    """Run a turn of the active player, steps 1 to 4, from a decision of this kind to the end of the turn.
+
+    Raises GameEnded if a move of cards ends the game.
+    """
     seat = table.active
-    play = yield Decision(seat, DecisionKind.PLAY, legal_plays(table.hands[seat]))
-    assert isinstance(play, Play)  # noqa: S101 - `Game` checked it against the legal actions
-    table.play(play.layer)
-    snatched_ghost = yield from resolve_ghost_snatch(table)
-    victims = 0
     players = table.players
-    for offset in range(1, players):
+    next_opponent = 1  # counted from `seat`, clockwise
+    snatched = False
+    if kind is DecisionKind.PLAY or kind is DecisionKind.GHOST_SET:
+        if kind is DecisionKind.PLAY:
+            play = yield Decision(seat, DecisionKind.PLAY, legal_plays(table.hands[seat]))
+            assert isinstance(play, Play)  # noqa: S101 - `Game` checked it against the legal actions
+            table.play(play.layer)
+        snatched = yield from resolve_ghost_snatch(table)
+    elif kind is DecisionKind.OPTIONAL_DRAW:
+        next_opponent = players
+    elif table.victim is None:
+        raise ValueError(f"nobody has lost a layer, so there is no decision {kind.value}")
+    else:
+        next_opponent = (table.victim - seat) % players + 1
+        yield from resolve_snatch(table, table.victim, kind)
+        snatched = True
+    for offset in range(next_opponent, players):
         victim = (seat + offset) % players
         layers = table.layers[victim]
         if layers and table.ruleset.snatches(table.top(seat), layers[-1]):
-            victims += 1
+            snatched = True
             yield from resolve_snatch(table, victim)
-    if table.ruleset.optional_draw and not victims and not snatched_ghost:
+    if table.ruleset.optional_draw and not snatched:
         yield from optional_draw(table)
 
 
-def resolve_snatch(table: Table, victim: int) -> Steps:
-    """Snatch the victim's top layer and request all decisions about it (step 3 of a turn)."""
-    table.snatch(victim)
-    if (yield Decision(table.active, DecisionKind.TAKE_OR_LEAVE, TAKE_OR_LEAVE)) is Choice.TAKE:
-        table.take()
-    else:
-        table.leave()
+def resolve_snatch(
+    table: Table, victim: int, kind: DecisionKind = DecisionKind.TAKE_OR_LEAVE
+) -> Steps:
+    """Snatch the victim's top layer and request all decisions about it, from the first of this kind (step 3 of a turn)."""
+    if table.victim is None:
+        table.snatch(victim)
+    if kind is DecisionKind.TAKE_OR_LEAVE:
+        choice = yield Decision(table.active, DecisionKind.TAKE_OR_LEAVE, TAKE_OR_LEAVE)
+        if choice is Choice.TAKE:
+            table.take()
+            kind = DecisionKind.DRAW
+        else:
+            table.leave()
+            kind = DecisionKind.RECLAIM_OR_DISCARD
+    if kind is DecisionKind.RECLAIM_OR_DISCARD:
         choice = yield Decision(victim, DecisionKind.RECLAIM_OR_DISCARD, RECLAIM_OR_DISCARD)
         if choice is Choice.RECLAIM:
             table.reclaim()

@@ -7,7 +7,7 @@ from positions import DECK, DISCARD, LEAVE, PASS, RECLAIM, TAKE, cards, layer, p
 
 from referee.rules.actions import Action, Decision, DecisionKind, DrawDisplay, SnatchGhost
 from referee.rules.events import Drawn, Left, Played, Reclaimed, Snatched, Termination
-from referee.rules.game import Steps, resolve_snatch, turn
+from referee.rules.game import Game, Steps, resolve_snatch, turn
 from referee.rules.ruleset import EndOn, count_cards
 from referee.rules.table import GameEnded, Table
 
@@ -85,6 +85,37 @@ def test_turn_of_a_duel_yields_its_decisions_in_order():
         "1 draw",
         "turn over",
     ]
+
+
+@pytest.mark.parametrize("done", range(6))
+def test_turn_can_begin_at_each_of_its_decisions(done):
+    table = position("duel", ["9 9 1", "2"], [[], ["8 8"]], ghost="3 3 4 4 5 5 5").table()
+    actions = [play("9 9"), SnatchGhost(4), LEAVE, DISCARD, DECK, DECK]
+    game = Game.from_table(table)
+    for action in actions[:done]:
+        game.apply(action)
+    rest = turn(table.copy(), game.decision.kind)
+    assert next(rest) == game.decision
+    for action in actions[done:]:
+        game.apply(action)
+        assert next_or_none(rest, action) == (game.decision if table.turn == 1 else None)
+
+
+def next_or_none(steps: Steps, action: Action) -> Decision | None:
+    """Return the next decision of the turn; None if the turn is over."""
+    try:
+        return steps.send(action)
+    except StopIteration:
+        return None
+
+
+@pytest.mark.parametrize("kind", list(DecisionKind)[1:])
+def test_game_refuses_a_decision_that_its_table_does_not_have(kind):
+    table = position("classic", ["9", "2"], [["8"], []], display="- - - - - -", deck="").table()
+    if kind is DecisionKind.DRAW:
+        table.victim = 1
+    with pytest.raises(ValueError, match=f"no decision {kind.value}"):
+        Game.from_table(table, kind)
 
 
 def table_before_snatch(**more) -> Table:
