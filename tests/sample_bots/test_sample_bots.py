@@ -7,6 +7,7 @@ import collections
 import re
 import sys
 from itertools import combinations
+from types import SimpleNamespace
 
 import pytest
 from bot_games import CHANGED_DUEL, FOLDER, NAMES, TABLE_NAMES, TABLES, bot, decide, module, play
@@ -19,12 +20,14 @@ from referee.rules.actions import Choice, DecisionKind, SnatchGhost
 from referee.rules.ruleset import HIDDEN, JOKER, RULESETS, Layer
 
 pytestmark = pytest.mark.unmeasured
-EXPECTED = ["bait", "counter", "final_sprint", "greedy", "random", "small_beasts"]
+EXPECTED = ["bait", "counter", "final_sprint", "greedy", "ismcts", "random", "small_beasts"]
 README = (FOLDER / "README.md").read_text()
-BETTER_THAN_CHANCE = [name for name in NAMES if name != "random"]
+SEARCHES = pytest.mark.extended("the bot searches at every decision of many games")
+PLAYERS = [pytest.param(name, marks=SEARCHES if name == "ismcts" else ()) for name in NAMES]
+BETTER_THAN_CHANCE = [player for player in PLAYERS if player.values != ("random",)]
 
 
-def test_there_are_six_python_bots():
+def test_there_are_seven_python_bots():
     assert NAMES == EXPECTED
 
 
@@ -47,7 +50,8 @@ def test_bot_imports_only_the_sdk_and_the_standard_library(name):
         for alias in node.names
     }
     assert "referee.sdk" in imported
-    assert {each.split(".")[0] for each in imported - {"referee.sdk"}} <= sys.stdlib_module_names
+    others = imported - {"referee.sdk", "referee.sdk.simulate"}
+    assert {each.split(".")[0] for each in others} <= sys.stdlib_module_names
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -58,12 +62,12 @@ def test_readme_describes_the_bot(name):
 
 
 @pytest.mark.parametrize(("rules", "players"), TABLES, ids=TABLE_NAMES)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PLAYERS)
 def test_bot_plays_by_the_rules_at_every_table(name, rules, players):
     play([bot(name)] * players, rules, seed=3)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PLAYERS)
 def test_bot_takes_every_kind_of_decision(name):
     """`play` fails if an action is not legal."""
     kinds = collections.Counter()
@@ -80,7 +84,7 @@ def test_bot_takes_every_kind_of_decision(name):
     assert set(kinds) == set(DecisionKind)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PLAYERS)
 def test_bot_snatches_from_the_ghost_and_passes_if_it_may(name):
     replies = collections.Counter()
 
@@ -243,6 +247,61 @@ def test_counter_knows_which_seat_can_snatch_a_layer():
     assert not counter.can_snatch(1, two_sevens)
     counter.known[1][JOKER] = 1
     assert counter.can_snatch(1, two_sevens)
+
+
+# Ismcts
+
+
+@pytest.mark.parametrize(
+    ("time_left_us", "bank_left_us", "seconds"),
+    [
+        (0, 0, 0.2),  # no limit
+        (5_000_000, 0, 0.2),
+        (200_000, 0, 0.12),
+        (5_000_000, 30_000_000, 0.2),
+        (2_000_000, 2_000_000, 0.06),
+        (100_000, 100_000, 0.0315),
+    ],
+)
+def test_ismcts_leaves_a_part_of_each_limit(time_left_us, bank_left_us, seconds):
+    clocks = SimpleNamespace(increment_us=50_000)
+    request = SimpleNamespace(
+        time_left_us=time_left_us, bank_left_us=bank_left_us, game=SimpleNamespace(clocks=clocks)
+    )
+    thinking = module("ismcts").Ismcts().seconds_for(request)
+    assert thinking == pytest.approx(seconds)
+
+
+def test_ismcts_tries_each_action_and_then_the_most_promising():
+    program = module("ismcts")
+    node, chosen = program.Node(), collections.Counter()
+    for _ in range(200):
+        action = node.select(["good", "bad", "worse"])
+        chosen[action] += 1
+        node.children[action].visits += 1
+        node.children[action].total += {"good": 0.9, "bad": 0.5, "worse": 0.1}[action]
+    assert chosen["good"] > chosen["bad"] > chosen["worse"] > 0
+
+
+def test_ismcts_rates_a_seat_by_its_lead():
+    rate = module("ismcts").rate
+    ahead, equal, behind = rate(SimpleNamespace(outcome=SimpleNamespace(scores=(10, 10, -4))))
+    assert ahead == equal > 0.7
+    assert 0 < behind < 0.1
+    assert rate(SimpleNamespace(outcome=SimpleNamespace(scores=(3, 3)))) == [0.5, 0.5]
+
+
+@pytest.mark.extended("plays some games in which a bot searches at each decision")
+@pytest.mark.parametrize(("ruleset", "players"), [("basic", 4), ("duel", 2)])
+def test_ismcts_beats_bait_with_sixty_iterations(ruleset, players):
+    searching = type("Ismcts", (bot("ismcts"),), {"iterations": 60})
+    ahead = 0.0
+    for game in range(16):
+        bots = [bot("bait")] * players
+        bots[game % players] = searching
+        ranks = play(bots, RULESETS[ruleset], game // players).ranks
+        ahead += sum(ranks[game % players] < rank for rank in ranks) / (players - 1)
+    assert ahead > 8
 
 
 # The tactics of the rulebooks, each in a typical position
