@@ -41,11 +41,12 @@ from referee.cli.options import (
 from referee.errors import BotFault, Forfeit, RefereeError, UserError
 from referee.match.replay import Difference
 from referee.records import GameRecord, Reply, name_seats
-from referee.reports.formats import duration, group_name, layer_name, visible
+from referee.reports.formats import duration, group_name, visible
 from referee.reports.playthrough import Narrator, seat_view
 from referee.roster import find_bot
 from referee.roster.roster import Roster
 from referee.rules.actions import Action, DrawDisplay, Play
+from referee.rules.ruleset import layer_name
 from referee.sandbox.ladder import make_launcher
 from referee.sandbox.launcher import Launcher
 from referee.store import StoredBot

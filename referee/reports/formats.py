@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints
 
 from referee.clocks import SECOND_US
 from referee.errors import UserError, did_you_mean
-from referee.rules.ruleset import JOKER, Counts, Group, Layer, card_name
+from referee.rules.ruleset import Counts, Group, card_name
 
 _SURELY_NOT = 0.001
 """Probabilities below this value are shown as `< 0.1 %`, and above 1 minus this value as `> 99.9 %`."""
@@ -131,15 +131,6 @@ def memory(size_kib: int) -> str:
 def moment(time_us: int) -> str:
     """Return microseconds since 1970 as `2026-01-31 12:59:59 UTC`."""
     return datetime.fromtimestamp(time_us // SECOND_US, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def layer_name(layer: Layer) -> str:
-    """Return a layer as `7`, `3×7`, `3×7+J`, `2×7+2×J`, or `2×J` if the layer has only jokers."""
-    return "+".join(
-        card_name(card) if copies == 1 else f"{copies}×{card_name(card)}"
-        for card, copies in ((layer.value, layer.naturals), (JOKER, layer.jokers))
-        if copies
-    )
 
 
 def group_name(cards: Group) -> str:

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from referee.match.replay import replay_moves
 from referee.records import Fault, GameRecord, Move
-from referee.reports.formats import NOTHING, counts_name, group_name, layer_name, spaced, visible
+from referee.reports.formats import NOTHING, counts_name, group_name, spaced, visible
 from referee.rules.actions import DecisionKind
 from referee.rules.events import (
     Discarded,
@@ -38,7 +38,7 @@ from referee.rules.events import (
     View,
 )
 from referee.rules.game import Game
-from referee.rules.ruleset import Counts, Layer, card_name
+from referee.rules.ruleset import Counts, Layer, card_name, layer_name
 
 
 def table_view(game: Game, names: Sequence[str]) -> Group:

@@ -84,6 +84,15 @@ def card_name(card: int) -> str:
     return {HIDDEN: "?", JOKER: "J"}.get(card, str(card))
 
 
+def layer_name(layer: Layer) -> str:
+    """Return a layer as `7`, `3×7`, `3×7+J`, `2×7+2×J`, or `2×J` if the layer has only jokers."""
+    return "+".join(
+        card_name(card) if copies == 1 else f"{copies}×{card_name(card)}"
+        for card, copies in ((layer.value, layer.naturals), (JOKER, layer.jokers))
+        if copies
+    )
+
+
 class EndOn(Enum):
     """When the game ends because cards have run out."""
 

@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 from referee.match.replay import replay_moves
 from referee.records import GameRecord, Move
-from referee.reports.formats import group_name, layer_name, visible
+from referee.reports.formats import group_name, visible
 from referee.reports.playthrough import PARTS, PHRASES
 from referee.rules.actions import (
     Action,
@@ -28,7 +28,7 @@ from referee.rules.actions import (
 )
 from referee.rules.events import Event, View
 from referee.rules.game import Game
-from referee.rules.ruleset import EMPTY, HIDDEN, JOKER, Layer, card_name
+from referee.rules.ruleset import EMPTY, HIDDEN, JOKER, Layer, card_name, layer_name
 
 _KINDS: tuple[type[Event], ...] = get_args(Event)
 """The kinds of events. In the data, the index in this tuple is the code of a kind."""

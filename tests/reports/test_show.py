@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from referee.reports import formats
-from referee.rules.ruleset import JOKER, Layer, count_cards
+from referee.rules.ruleset import JOKER, Layer, count_cards, layer_name
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_numbers_and_times_are_formatted():
     ],
 )
 def test_layers_are_formatted(layer, name):
-    assert formats.layer_name(layer) == name
+    assert layer_name(layer) == name
 
 
 def test_groups_and_multisets_are_formatted():
