@@ -197,6 +197,12 @@ class Ruleset:
             ghost_overflow=ghost_overflow or self.ghost_overflow,
         )
 
+    def check_players(self, players: int) -> None:
+        """Raise ValueError when the ruleset does not allow this number of players."""
+        if not self.min_players <= players <= self.max_players:
+            allowed = f"{self.min_players} to {self.max_players}"
+            raise ValueError(f"{self.name} is for {allowed} players, not {players}")
+
     def snatches(self, attacker: Layer, victim: Layer) -> bool:
         """Return True if `attacker`, the layer just played, snatches `victim`, a top layer.
 

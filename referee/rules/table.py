@@ -113,11 +113,7 @@ class Table:
         Raises ValueError when the ruleset does not allow this number of players or when the deck
         does not have exactly the cards of the ruleset.
         """
-        if not ruleset.min_players <= players <= ruleset.max_players:
-            raise ValueError(
-                f"{ruleset.name} is for {ruleset.min_players} to {ruleset.max_players} players,"
-                f" not {players}"
-            )
+        ruleset.check_players(players)
         if sorted(deck) != list_cards(full_deck(ruleset)):
             raise ValueError(f"the deck does not have the cards of {ruleset.name}")
         table = cls(ruleset, players, deck)
