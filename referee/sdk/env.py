@@ -46,6 +46,7 @@ from referee.rules.ruleset import (
     FULL,
     JOKER,
     NUMBERS,
+    Group,
     Layer,
     Ruleset,
     layer_name,
@@ -160,12 +161,8 @@ class Encoding:
             "snatched": (_CARDS,),  # the layer that a seat decides about
             "discards": (_CARDS,),
             "display": (DISPLAY_SLOTS, _CARDS),
-            "layers": (
-                players,
-                LAYERS,
-                _CARDS,
-            ),  # the newest layers of each seat, the top layer first
-            "older_layers": (players, _CARDS),  # the cards of all its other layers together
+            # the newest layers of each seat, the top layer first, then the cards of its older layers together
+            "tables": (players, LAYERS + 1, _CARDS),
         }
         """The shape of each part of an observation, in their order."""
         if ruleset.ghost:
@@ -177,6 +174,8 @@ class Encoding:
         self._slices = {
             name: slice(*span) for name, span in zip(self.shapes, pairwise(ends), strict=True)
         }
+        self._seats = [_one_hot(seat, players) for seat in range(players)]
+        """One-hot by relative seat. A negative index counts from the end, as seats do around the table."""
         self.size = sum(map(prod, self.shapes.values()))
         """How many numbers an observation has."""
 
@@ -194,37 +193,29 @@ class Encoding:
         `kind` is the kind of the decision that some seat has to take now; None when the game is over.
         """
         players, seat = self.players, view.seat
-        victim, snatched, display = view.victim, view.snatched, view.display
-        active_at = (view.active_seat - seat) % players
-        sizes = bytes(view.hand_sizes)
-        newest: list[bytes] = []
-        older: list[bytes] = []
-        for layers in (*view.tables[seat:], *view.tables[:seat]):
-            newest += map(_layer, layers[: -LAYERS - 1 : -1])
-            if len(layers) < LAYERS:
-                newest.append(bytes((LAYERS - len(layers)) * _CARDS))
-            older.append(_sum_layers(layers[:-LAYERS]))
+        victim, snatched, sizes = view.victim, view.snatched, bytes(view.hand_sizes)
         turns_left = self.ruleset.max_turns - view.turn
         parts = [
             _KINDS[kind],
-            _one_hot(active_at, players),
-            bytes(players) if victim is None else _one_hot((victim - seat) % players, players),
+            self._seats[view.active_seat - seat],
+            bytes(players) if victim is None else self._seats[victim - seat],
             bytes((view.cards_to_draw, view.deck_size, min(turns_left, _MOST))),
             sizes[seat:],
             sizes[:seat],
             bytes(view.hand[1:]),
-            bytes(_CARDS) if snatched is None else _layer(snatched),
+            bytes(_CARDS) if snatched is None else _count(snatched.cards),
             bytes(view.discards[1:]),
-            *map(_group, display),
-            *newest,
-            *older,
+            _display(view.display),
+            *map(_table, view.tables[seat:]),
+            *map(_table, view.tables[:seat]),
         ]
         if view.ghost is not None:
-            parts += bytes(view.ghost[1:]), bytes(cards[0] if cards else 0 for cards in display)
+            parts += bytes(view.ghost[1:]), _bottoms(view.display)
         return np.frombuffer(bytearray().join(parts), np.int8)
 
 
-# Most layers and groups recur. Their counts are kept as bytes, because joining bytes is faster than filling an array.
+# An observation differs in few places from the one before. The parts that take long are kept as bytes, and joining
+# bytes is faster than filling an array.
 
 
 def _one_hot(position: int, length: int) -> bytes:
@@ -237,18 +228,26 @@ _KINDS: dict[DecisionKind | None, bytes] = {
 
 
 @lru_cache(1 << 10)
-def _layer(layer: Layer) -> bytes:
-    return _group(layer.cards)
-
-
-@lru_cache(1 << 12)
-def _group(cards: tuple[int, ...]) -> bytes:
+def _count(cards: tuple[int, ...]) -> bytes:
     return bytes(map(cards.count, range(1, _CARDS + 1)))
 
 
 @lru_cache(1 << 12)
-def _sum_layers(layers: tuple[Layer, ...]) -> bytes:
-    return bytes(map(sum, zip(bytes(_CARDS), *map(_layer, layers), strict=True)))
+def _table(layers: tuple[Layer, ...]) -> bytes:
+    newest = [_count(layer.cards) for layer in reversed(layers[-LAYERS:])]
+    newest += [bytes(_CARDS)] * (LAYERS - len(newest))
+    older = tuple(card for layer in layers[:-LAYERS] for card in layer.cards)
+    return b"".join((*newest, bytes(map(older.count, range(1, _CARDS + 1)))))
+
+
+@lru_cache(1 << 12)
+def _display(display: tuple[Group, ...]) -> bytes:
+    return b"".join(map(_count, display))
+
+
+@lru_cache(1 << 12)
+def _bottoms(display: tuple[Group, ...]) -> bytes:
+    return bytes(cards[0] if cards else 0 for cards in display)
 
 
 def policy_bot(policy: Policy) -> type[sdk.Bot]:

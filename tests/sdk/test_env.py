@@ -128,6 +128,11 @@ def counts(cards):
     return list(count_cards(cards)[1:])
 
 
+def table_rows(layers):
+    tops = [layers[-depth].cards if depth <= len(layers) else () for depth in range(1, LAYERS + 1)]
+    return [*map(counts, tops), counts(card for layer in layers[:-LAYERS] for card in layer.cards)]
+
+
 def assert_same(encoding, observation, view, kind):
     """Compare every part of an observation with the view, in the order of the seats from the view's own."""
     seats = [(view.seat + offset) % encoding.players for offset in range(encoding.players)]
@@ -144,16 +149,8 @@ def assert_same(encoding, observation, view, kind):
         "snatched": counts(view.snatched.cards if view.snatched else ()),
         "discards": list(view.discards[1:]),
         "display": [counts(cards) for cards in view.display],
-        "layers": [
-            [counts(view.tables[seat][-depth].cards if depth <= len(view.tables[seat]) else ())
-             for depth in range(1, LAYERS + 1)]
-            for seat in seats
-        ],
-        "older_layers": [
-            counts(card for layer in view.tables[seat][:-LAYERS] for card in layer.cards)
-            for seat in seats
-        ],
-    }  # fmt: skip
+        "tables": [table_rows(view.tables[seat]) for seat in seats],
+    }
     if view.ghost is not None:
         expected["ghost"] = list(view.ghost[1:])
         expected["bottoms"] = [cards[0] if cards else 0 for cards in view.display]
@@ -175,7 +172,7 @@ def test_every_part_of_an_observation_is_what_the_view_has(ruleset, players):
 def test_part_of_a_batch_keeps_the_axes_of_the_batch():
     encoding = Encoding(RULESETS["basic"], 3)
     batch = np.zeros((5, 7, encoding.size), np.int8)
-    assert encoding.part(batch, "layers").shape == (5, 7, 3, LAYERS, 14)
+    assert encoding.part(batch, "tables").shape == (5, 7, 3, LAYERS + 1, 14)
 
 
 # Leaks: see tests/rules/test_leaks.py
