@@ -38,6 +38,8 @@ from referee.rules.ruleset import Ruleset, full_deck, list_cards
 
 SEED_SIZE = 32
 """The number of bytes of a seed."""
+FREE_GAME = "play"
+"""The deal id and the game id of a game outside of tournaments."""
 _WORDS = 2**32
 _WORD_SIZE = 4
 
@@ -58,6 +60,14 @@ def deck(seed: bytes, deal_id: str, ruleset: Ruleset) -> tuple[int, ...]:
 def seed_digest(seed: bytes) -> str:
     """Return the SHA-256 of the seed in hexadecimal. It is public from the start, as a part of the terms."""
     return hashlib.sha256(_checked(seed)).hexdigest()
+
+
+def text_seed(text: str) -> bytes:
+    """Return the seed of a game outside of tournaments from a text, such as `--seed` of `referee play`.
+
+    The seed is the SHA-256 of the text in UTF-8. The deal id and the game id of such a game are `FREE_GAME`.
+    """
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
 
 
 def bot_seed(seed: bytes, game_id: str, seat: int) -> int:

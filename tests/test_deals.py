@@ -83,6 +83,9 @@ def test_seed_digest_bot_seeds_and_ids_of_a_known_seed_are_unchanged():
     assert deals.seed_digest(SEED) == (
         "630dcd2966c4336691125448bbb25b4ff412a49c732db2c8abc1b8581bd710dd"
     )
+    assert deals.text_seed("7") == bytes.fromhex(
+        "7902699be42c8a8e46fbbb4501726517e86b22c56a189f7625a6da49081b2451"
+    )
     assert deals.bot_seed(SEED, "demo-1", 0) == 0xCF3D0F190D8AFB37
     assert deals.bot_seed(SEED, "demo-1", 3) == 0x1871E3CC9CE3ACF1
     assert deals.opaque_id(SEED, "demo-1") == "69eebb3428e45419"

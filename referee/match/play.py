@@ -29,6 +29,9 @@ from referee.rules.events import Drawn, Event, is_private, redact
 from referee.rules.game import Game, IllegalActionError, Outcome
 from referee.rules.ruleset import Ruleset
 
+FREE_GAME_MAX_STRIKES = 3
+"""The number of strikes at which a seat forfeits a game outside of tournaments."""
+
 
 class EventLog:
     """Keep the events of a game, and give each seat the events that the seat has not seen yet.

@@ -156,6 +156,10 @@ class Session:
             whole.MergeFrom(part)
         return whole
 
+    def receive_bytes(self, message: bytes) -> bytes:
+        """Do the same as `receive` with serialised messages, for a bot that plays in the process of its opponent."""
+        return self.receive(play_pb2.RefereeMessage.FromString(message)).SerializeToString()
+
     def receive_in_parts(self, message: play_pb2.RefereeMessage) -> Iterator[play_pb2.BotMessage]:
         """Do the same as `receive`, but yield the bot's message in parts, so that no reply waits for slow later ones.
 

@@ -27,7 +27,7 @@ from referee.bots.player import BotPlayer, BotPool, GameOpening
 from referee.bots.process import BotProcess
 from referee.clocks import UNLIMITED_US, Clocks
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
-from referee.match.play import GameSetup, RecordedGame, Watcher, play_game
+from referee.match.play import FREE_GAME_MAX_STRIKES, GameSetup, RecordedGame, Watcher, play_game
 from referee.protocol import messages
 from referee.records import BotId, Fault, GameRecord, Player, name_seats
 from referee.rules.game import Game
@@ -44,7 +44,6 @@ VOID_PAUSE_S = 0.5
 """Seconds before the second attempt to play a game. The pause before the third attempt is twice as long."""
 MAX_BOTS = 16
 """The most bots in games that are played at the same time. Each of them has a process, which takes memory."""
-FREE_GAME_MAX_STRIKES = 3
 DEFAULT_CLOCKS = Clocks()
 T = TypeVar("T")
 E = TypeVar("E", bound=BaseException)
@@ -371,14 +370,14 @@ def make_free_task(
     """
     seating = tuple(each if isinstance(each, BotId) else each.bot for each in players)
     names = name_seats(seating)
-    seed = hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
+    seed = deals.text_seed(text)
     game_id = f"play-{hashlib.sha256(seed).hexdigest()[:6]}-{secrets.token_hex(3)}"
     return GameTask(
         setup=GameSetup(
             game_id=game_id,
             ruleset=rules,
             seating=seating,
-            deck=deals.deck(seed, "play", rules),
+            deck=deals.deck(seed, deals.FREE_GAME, rules),
             clocks=clocks,
             max_strikes=FREE_GAME_MAX_STRIKES,
             isolation=isolation.summary,
@@ -387,8 +386,8 @@ def make_free_task(
             None if isinstance(each, BotId) else replace(each, bot=replace(each.bot, name=name))
             for each, name in zip(players, names, strict=True)
         ),
-        opaque_id=deals.opaque_id(seed, "play"),
-        seeds=tuple(deals.bot_seed(seed, "play", seat) for seat in range(len(players))),
+        opaque_id=deals.opaque_id(seed, deals.FREE_GAME),
+        seeds=tuple(deals.bot_seed(seed, deals.FREE_GAME, seat) for seat in range(len(players))),
         names=(),
     )
 

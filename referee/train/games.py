@@ -1,0 +1,205 @@
+"""Play games for training: deal as the referee deals, let bots decide for some seats, and reward the others.
+
+The environments share the class `TrainingGame`. A seed deals the same cards as `referee play --seed`, and bots get the
+same requests and seeds as there. So the same actions give the same game in an environment and under the referee.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from referee import deals
+from referee.clocks import Clocks, SeatClock
+from referee.errors import did_you_mean
+from referee.match.play import FREE_GAME_MAX_STRIKES, EventLog
+from referee.protocol import messages
+from referee.records import Request
+from referee.rules.actions import Action, Decision
+from referee.rules.events import Event
+from referee.rules.game import Game, IllegalActionError, Outcome
+from referee.rules.ruleset import RULESETS, Ruleset
+from referee.sdk import Bot, Decide, Session
+from referee.sdk.env import Array, Encoding, decode_action, make_mask
+
+SdkBot = type[Bot] | Decide
+"""A bot of the SDK, as `referee.sdk.run` takes it."""
+_CLOCKS = Clocks()
+"""The time limits that bots get to know. Nobody measures their time."""
+_NO_BOTS: Mapping[int, SdkBot] = MappingProxyType({})
+
+
+def reward_by_rank(outcome: Outcome) -> tuple[float, ...]:
+    """Return 1 for the first, -1 for the last and even steps between. Equal ranks get their mean; the sum is 0."""
+    ranks = outcome.ranks
+    return tuple(
+        (sum(other > rank for other in ranks) - sum(other < rank for other in ranks))
+        / (len(ranks) - 1)
+        for rank in ranks
+    )
+
+
+def reward_by_points(outcome: Outcome) -> tuple[float, ...]:
+    """Return the points of each seat."""
+    return tuple(map(float, outcome.scores))
+
+
+REWARDS: dict[str, Callable[[Outcome], tuple[float, ...]]] = {
+    "rank": reward_by_rank,
+    "points": reward_by_points,
+}
+"""What an environment can reward, by name: functions that return the reward of each seat at the end of a game."""
+
+
+def find_ruleset(ruleset: str | Ruleset) -> Ruleset:
+    """Return a ruleset by its name; a `Ruleset` is returned as it is. Raises ValueError for an unknown name."""
+    if isinstance(ruleset, Ruleset):
+        return ruleset
+    if ruleset not in RULESETS:
+        similar, known = did_you_mean(ruleset, RULESETS), ", ".join(RULESETS)
+        raise ValueError(f"unknown ruleset {ruleset!r}{similar}; choose one of {known}")
+    return RULESETS[ruleset]
+
+
+def check_bots(bots: Mapping[int, SdkBot], players: int) -> dict[int, SdkBot]:
+    """Return a copy of the bots by seat. Raises ValueError when a seat does not exist, or when all seats have a bot."""
+    for seat in bots:
+        if seat not in range(players):
+            raise ValueError(f"bots: there is no seat {seat}; the seats are 0 to {players - 1}")
+    if len(bots) == players:
+        raise ValueError("bots: all seats have a bot; leave at least one seat to an agent")
+    return dict(bots)
+
+
+class TrainingGame:
+    """Play one game after the other. Bots decide at once, so every decision is that of a seat without a bot.
+
+    Args:
+        ruleset: a ruleset or its name.
+        players: the number of seats.
+        rewards: a key of `REWARDS`.
+
+    Raises ValueError for an unknown name, and when the ruleset does not allow this number of players.
+    """
+
+    def __init__(self, ruleset: str | Ruleset, players: int, rewards: str = "rank") -> None:
+        if rewards not in REWARDS:
+            raise ValueError(f"unknown rewards {rewards!r}; choose one of {', '.join(REWARDS)}")
+        self.encoding = Encoding(find_ruleset(ruleset), players)
+        self._reward = REWARDS[rewards]
+        self.game: Game
+        """The current game. It exists after the first `deal`."""
+
+    @property
+    def players(self) -> int:
+        """The number of seats."""
+        return self.encoding.players
+
+    @property
+    def decision(self) -> Decision | None:
+        """The decision of a seat without a bot; None when the game is over."""
+        return self.game.decision
+
+    def deal(self, seed: object, bots: Mapping[int, SdkBot] = _NO_BOTS) -> None:
+        """Start a new game, and play it to the first decision of a seat without a bot.
+
+        Args:
+            seed: the text of `--seed` in `referee play`, or anything with this text as its `str`.
+            bots: the bots by seat.
+        """
+        self.game = Game(
+            self.encoding.ruleset,
+            self.players,
+            deals.deck(deals.text_seed(str(seed)), deals.FREE_GAME, self.encoding.ruleset),
+        )
+        self._bots = _Bots(self.game, deals.text_seed(str(seed)), bots) if bots else None
+        if self._bots is not None:
+            self._bots.decide_all()
+
+    def step(self, number: int) -> None:
+        """Apply the action with this number, and play to the next decision of a seat without a bot.
+
+        Raises MaskedActionError and changes nothing when the action is not legal.
+        """
+        decision = self.game.decision
+        events = self.game.apply(decode_action(number, decision.legal if decision else ()))
+        if self._bots is not None:
+            self._bots.note(events)
+            self._bots.decide_all()
+
+    def observe(self, seat: int) -> dict[str, Array]:
+        """Return the observation of a seat, and its mask, which is empty unless the seat has to decide."""
+        decision = self.game.decision
+        return {
+            "observation": self.encoding.observe(
+                self.game.view(seat), decision.kind if decision else None
+            ),
+            "action_mask": make_mask(decision.legal if decision and decision.seat == seat else ()),
+        }
+
+    def rewards(self) -> tuple[float, ...]:
+        """Return the reward of each seat: 0 until the game is over."""
+        outcome = self.game.outcome
+        return (0.0,) * self.players if outcome is None else self._reward(outcome)
+
+
+class _Bots:
+    """Let bots decide for their seats in a game, by the messages that the referee would send them."""
+
+    def __init__(self, game: Game, seed: bytes, bots: Mapping[int, SdkBot]) -> None:
+        self._game = game
+        self._id = deals.opaque_id(seed, deals.FREE_GAME)
+        self._encoder = messages.RequestEncoder(self._id)
+        self._sessions = {seat: Session(bot) for seat, bot in bots.items()}
+        self._time = SeatClock(_CLOCKS).decision_time()
+        self._log = EventLog(game.players)
+        self._moves = 0
+        """The number of decisions so far."""
+        for seat, session in self._sessions.items():
+            start = messages.game_start(
+                self._id,
+                rules=game.ruleset,
+                view=game.view(seat),
+                clocks=_CLOCKS,
+                seed=deals.bot_seed(seed, deals.FREE_GAME, seat),
+                names=(),
+                max_strikes=FREE_GAME_MAX_STRIKES,
+            )
+            session.receive_bytes(start)
+
+    def note(self, events: tuple[Event, ...]) -> None:
+        """Remember a decision of any seat by its events, unredacted."""
+        self._moves += 1
+        self._log.add(events)
+
+    def decide_all(self) -> None:
+        """Let the bots decide until a seat without a bot must decide. At the end of the game, tell them the result.
+
+        Raises IllegalActionError if a bot returns an illegal action, and passes on all exceptions of bots.
+        """
+        game = self._game
+        while (decision := game.decision) is not None and decision.seat in self._sessions:
+            action = self._request(decision)
+            try:
+                events = game.apply(action)
+            except IllegalActionError as error:
+                raise IllegalActionError(f"the bot on seat {decision.seat}: {error}") from None
+            self.note(events)
+        if game.outcome is None:
+            return
+        for seat, session in self._sessions.items():
+            events = self._log.take(seat)
+            ranks = game.outcome.ranks
+            session.receive_bytes(
+                messages.game_end(self._id, events, ranks, reason="", forfeited=False)
+            )
+
+    def _request(self, decision: Decision) -> Action:
+        """Return the reply of a bot to a request, as the referee would read it."""
+        seat, number = decision.seat, self._moves + 1
+        view, events = self._game.view(seat), self._log.take(seat)
+        request = Request(number, view, decision, events, self._time)
+        reply = self._sessions[seat].receive_bytes(self._encoder.encode(request))
+        data = messages.find_lone_action(reply, self._id, number)
+        assert data is not None  # noqa: S101 - a session replies to one request with one action
+        return messages.parse_action(data, request)

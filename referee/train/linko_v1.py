@@ -1,0 +1,177 @@
+"""Offer the game as an AEC environment of PettingZoo.
+
+    from referee.train import linko_v1
+
+    env = linko_v1.env(ruleset="basic", players=4)
+    env.reset(seed=7)
+    for agent in env.agent_iter():
+        observation, reward, termination, truncation, info = env.last()
+        done = termination or truncation
+        env.step(None if done else env.action_space(agent).sample(observation["action_mask"]))
+
+`referee.sdk.env` has the numbers of the actions and the parts of the observations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from io import StringIO
+from typing import Any, ClassVar
+
+import numpy as np
+from gymnasium.error import ResetNeeded
+from gymnasium.spaces import Box, Dict, Discrete
+from gymnasium.utils import EzPickle, seeding
+from pettingzoo import AECEnv
+
+from referee.rules.ruleset import Ruleset
+from referee.sdk.env import ACTIONS, Array
+from referee.train.games import SdkBot, TrainingGame, check_bots
+
+SEEDS = 2**31
+"""A game that is reset without a seed gets a random one below this number."""
+
+
+def observation_space(size: int) -> Dict:
+    """Return the space of a seat's observation with `size` numbers, and of its mask."""
+    most = np.iinfo(np.int8).max
+    return Dict(
+        {
+            "observation": Box(0, most, (size,), np.int8),
+            "action_mask": Box(0, 1, (ACTIONS,), np.int8),
+        }
+    )
+
+
+def show_table(game: TrainingGame) -> str:
+    """Return the table with all cards as a text."""
+    from rich.console import Console  # noqa: PLC0415 - only rendering needs it
+
+    from referee.reports.playthrough import table_view  # noqa: PLC0415 - the same
+
+    console = Console(file=StringIO(), width=100, no_color=True)
+    with console.capture() as captured:
+        console.print(table_view(game.game, [f"seat_{seat}" for seat in range(game.players)]))
+    return captured.get()
+
+
+class LinkoEnv(AECEnv[str, dict[str, Array], int | None], EzPickle):
+    """A game with an agent on each seat without a bot: `seat_0`, which starts, `seat_1` and so on, clockwise.
+
+    All rewards come at the end of a game. `infos` has the seed of the game: `referee play --seed` deals the same cards.
+
+    Args:
+        ruleset: a ruleset or its name.
+        players: the number of seats.
+        rewards: `rank`, which gives 1 to the first and -1 to the last, or `points`.
+        bots: bots of the SDK by the number of their seat. They decide at once and are no agents.
+        render_mode: `ansi` to return the table with all cards as a text, `human` to print it, or None.
+
+    Raises ValueError when one of the options does not fit.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {
+        "name": "linko_v1",
+        "render_modes": ["human", "ansi"],
+        "is_parallelizable": False,
+        "render_fps": 1,
+    }
+
+    def __init__(
+        self,
+        ruleset: str | Ruleset = "basic",
+        players: int = 4,
+        *,
+        rewards: str = "rank",
+        bots: Mapping[int, SdkBot] | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        EzPickle.__init__(
+            self, ruleset, players, rewards=rewards, bots=bots, render_mode=render_mode
+        )
+        super().__init__()
+        self.training_game = TrainingGame(ruleset, players, rewards)
+        self._bots = check_bots(bots or {}, players)
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise ValueError(f"unknown render_mode {render_mode!r}; choose human, ansi or None")
+        self.render_mode = render_mode
+        self._seats = {f"seat_{seat}": seat for seat in range(players) if seat not in self._bots}
+        self._names = {seat: agent for agent, seat in self._seats.items()}
+        self.possible_agents = list(self._seats)
+        size = self.training_game.encoding.size
+        self.observation_spaces = {agent: observation_space(size) for agent in self._seats}
+        self.action_spaces = {agent: Discrete(ACTIONS) for agent in self._seats}
+        self._random, _ = seeding.np_random()
+        self.agents: list[str] = []
+
+    def observation_space(self, agent: str) -> Dict:
+        """Return the space of the agent's observations; it is the same for all agents."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> Discrete:
+        """Return the space of the agent's actions; it is the same in all games."""
+        return self.action_spaces[agent]
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Start a new game. Without a seed the game has the next seed that follows from the last seed."""
+        del options  # there are none
+        if seed is None:
+            seed = int(self._random.integers(SEEDS))
+        else:
+            self._random, _ = seeding.np_random(seed)
+        self.agents = self.possible_agents[:]
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        self.terminations = dict.fromkeys(self.agents, False)
+        self.truncations = dict.fromkeys(self.agents, False)
+        self.infos = {agent: {"seed": seed} for agent in self.agents}
+        self.training_game.deal(seed, self._bots)
+        self._select_agent()
+
+    def step(self, action: int | None) -> None:
+        """Apply the action of the selected agent; None after the end of the game.
+
+        Raises MaskedActionError and changes nothing when the action is masked.
+        """
+        if not self.agents:
+            raise ResetNeeded("call `reset`, which starts a game")
+        if self.terminations[self.agent_selection]:
+            self._was_dead_step(action)
+            return
+        if action is None:
+            raise ValueError(f"{self.agent_selection} must decide, but the action is None")
+        self.training_game.step(action)
+        self._select_agent()
+
+    def observe(self, agent: str) -> dict[str, Array]:
+        """Return the observation of an agent, and its mask, which is empty unless the agent has to decide."""
+        return self.training_game.observe(self._seats[agent])
+
+    def render(self) -> str | None:
+        """Show the table with all cards, also those that are hidden from the agents."""
+        if self.render_mode is None:
+            return None
+        text = show_table(self.training_game)
+        if self.render_mode == "ansi":
+            return text
+        print(text)  # noqa: T201 - the mode `human` prints
+        return None
+
+    def close(self) -> None:
+        """Do nothing, because the environment holds no resources."""
+
+    def _select_agent(self) -> None:
+        """Select the agent that must decide. At the end of the game, reward all agents."""
+        decision = self.training_game.decision
+        if decision is not None:
+            self.agent_selection = self._names[decision.seat]
+            return
+        rewards = self.training_game.rewards()
+        self.rewards = {agent: rewards[seat] for agent, seat in self._seats.items()}
+        self._accumulate_rewards()  # all rewards before were 0
+        self.terminations = dict.fromkeys(self.agents, True)
+        self.agent_selection = self.agents[0]
+
+
+env = LinkoEnv
+"""PettingZoo's name for what creates an environment. It needs no wrapper, because `LinkoEnv` checks actions itself."""
