@@ -59,13 +59,14 @@ _CARDS = JOKER
 _MOST = np.iinfo(np.int8).max
 _SLOT_0 = len(legal_plays(FULL)) + len(Choice)
 """The number of the action that draws from slot 0."""
-_LISTED: tuple[Action, ...] = (
+LISTED_ACTIONS: tuple[Action, ...] = (
     *legal_plays(FULL),
     *Choice,
     *(DrawDisplay(slot) for slot in range(DISPLAY_SLOTS)),
     *(SnatchGhost(value) for value in NUMBERS[:-1]),  # a 13 never joins the ghost
 )
-ACTIONS = len(_LISTED)
+"""The action of each number. Draws from the display are listed without their cards."""
+ACTIONS = len(LISTED_ACTIONS)
 """The number of actions: 653."""
 
 Array = NDArray[np.int8]
@@ -86,7 +87,7 @@ class _Numbers(dict[Action, int]):
         raise ValueError(f"{action} is no action of the game")
 
 
-_NUMBERS = _Numbers((action, number) for number, action in enumerate(_LISTED))
+_NUMBERS = _Numbers((action, number) for number, action in enumerate(LISTED_ACTIONS))
 
 
 def encode_action(action: Action) -> int:
@@ -106,17 +107,16 @@ def decode_action(number: int, legal: Sequence[Action]) -> Action:
     name = (
         action_name(wanted) if 0 <= wanted < ACTIONS else f"no action, which are 0 to {ACTIONS - 1}"
     )
-    unmasked = sorted(map(encode_action, legal))
+    unmasked = [f"{each} ({action_name(each)})" for each in sorted(map(encode_action, legal))]
     raise MaskedActionError(
-        f"action {wanted} ({name}) is masked; the mask allows"
-        f" {', '.join(f'{each} ({action_name(each)})' for each in unmasked)}"
+        f"action {wanted} ({name}) is masked; the mask allows {', '.join(unmasked) or 'nothing'}"
     )
 
 
 @cache
 def action_name(number: int) -> str:
     """Return a text for an action, such as `play 2×7+J`, `take` or `draw slot 3`. Every action has another text."""
-    match _LISTED[number]:
+    match LISTED_ACTIONS[number]:
         case Play(layer):
             return f"play {layer_name(layer)}"
         case DrawDisplay(slot):

@@ -24,6 +24,10 @@ from referee.sdk.env import Array, Encoding, decode_action, make_mask
 
 SdkBot = type[Bot] | Decide
 """A bot of the SDK, as `referee.sdk.run` takes it."""
+SEEDS = 2**31
+"""A game without a seed of its own gets a random one below this number."""
+RENDER_MODES = ["human", "ansi"]
+"""Print the table with all cards, or return it as a text."""
 _CLOCKS = Clocks()
 """The time limits that bots get to know. Nobody measures their time."""
 _NO_BOTS: Mapping[int, SdkBot] = MappingProxyType({})
@@ -69,6 +73,15 @@ def check_bots(bots: Mapping[int, SdkBot], players: int) -> dict[int, SdkBot]:
     if len(bots) == players:
         raise ValueError("bots: all seats have a bot; leave at least one seat to an agent")
     return dict(bots)
+
+
+def check_render_mode(mode: str | None) -> str | None:
+    """Return the mode. Raises ValueError when it is neither one of `RENDER_MODES` nor None."""
+    if mode not in (None, *RENDER_MODES):
+        raise ValueError(
+            f"unknown render_mode {mode!r}; choose one of {', '.join(RENDER_MODES)} or None"
+        )
+    return mode
 
 
 class TrainingGame:
@@ -141,6 +154,22 @@ class TrainingGame:
         """Return the reward of each seat: 0 until the game is over."""
         outcome = self.game.outcome
         return (0.0,) * self.players if outcome is None else self._reward(outcome)
+
+    def render(self, mode: str | None) -> str | None:
+        """Show the table with all cards, also those that are hidden from the seats, in one of `RENDER_MODES`."""
+        if mode is None:
+            return None
+        from rich.console import Console  # noqa: PLC0415 - only rendering needs it
+
+        from referee.reports.playthrough import table_view  # noqa: PLC0415 - the same
+
+        console = Console(width=100, no_color=True)
+        with console.capture() as captured:
+            console.print(table_view(self.game, [f"seat_{seat}" for seat in range(self.players)]))
+        if mode == "ansi":
+            return captured.get()
+        print(captured.get())  # noqa: T201 - the mode `human` prints
+        return None
 
 
 class _Bots:

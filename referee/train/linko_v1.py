@@ -15,7 +15,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from io import StringIO
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,10 +25,14 @@ from pettingzoo import AECEnv
 
 from referee.rules.ruleset import Ruleset
 from referee.sdk.env import ACTIONS, Array
-from referee.train.games import SdkBot, TrainingGame, check_bots
-
-SEEDS = 2**31
-"""A game that is reset without a seed gets a random one below this number."""
+from referee.train.games import (
+    RENDER_MODES,
+    SEEDS,
+    SdkBot,
+    TrainingGame,
+    check_bots,
+    check_render_mode,
+)
 
 
 def observation_space(size: int) -> Dict:
@@ -41,18 +44,6 @@ def observation_space(size: int) -> Dict:
             "action_mask": Box(0, 1, (ACTIONS,), np.int8),
         }
     )
-
-
-def show_table(game: TrainingGame) -> str:
-    """Return the table with all cards as a text."""
-    from rich.console import Console  # noqa: PLC0415 - only rendering needs it
-
-    from referee.reports.playthrough import table_view  # noqa: PLC0415 - the same
-
-    console = Console(file=StringIO(), width=100, no_color=True)
-    with console.capture() as captured:
-        console.print(table_view(game.game, [f"seat_{seat}" for seat in range(game.players)]))
-    return captured.get()
 
 
 class LinkoEnv(AECEnv[str, dict[str, Array], int | None], EzPickle):
@@ -72,7 +63,7 @@ class LinkoEnv(AECEnv[str, dict[str, Array], int | None], EzPickle):
 
     metadata: ClassVar[dict[str, Any]] = {
         "name": "linko_v1",
-        "render_modes": ["human", "ansi"],
+        "render_modes": RENDER_MODES,
         "is_parallelizable": False,
         "render_fps": 1,
     }
@@ -92,9 +83,7 @@ class LinkoEnv(AECEnv[str, dict[str, Array], int | None], EzPickle):
         super().__init__()
         self.training_game = TrainingGame(ruleset, players, rewards)
         self._bots = check_bots(bots or {}, players)
-        if render_mode not in (None, *self.metadata["render_modes"]):
-            raise ValueError(f"unknown render_mode {render_mode!r}; choose human, ansi or None")
-        self.render_mode = render_mode
+        self.render_mode = check_render_mode(render_mode)
         self._seats = {f"seat_{seat}": seat for seat in range(players) if seat not in self._bots}
         self._names = {seat: agent for agent, seat in self._seats.items()}
         self.possible_agents = list(self._seats)
@@ -149,13 +138,7 @@ class LinkoEnv(AECEnv[str, dict[str, Array], int | None], EzPickle):
 
     def render(self) -> str | None:
         """Show the table with all cards, also those that are hidden from the agents."""
-        if self.render_mode is None:
-            return None
-        text = show_table(self.training_game)
-        if self.render_mode == "ansi":
-            return text
-        print(text)  # noqa: T201 - the mode `human` prints
-        return None
+        return self.training_game.render(self.render_mode)
 
     def close(self) -> None:
         """Do nothing, because the environment holds no resources."""

@@ -1,0 +1,126 @@
+"""Offer one seat of the game as an environment of Gymnasium; bots of the SDK have the other seats.
+
+    import gymnasium
+
+    env = gymnasium.make("referee.train.single_seat:Linko-v1", opponents=[greedy, greedy, bait])
+    observation, info = env.reset(seed=7)
+
+`referee.sdk.env` has the numbers of the actions and the parts of the observations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.error import ResetNeeded
+from gymnasium.spaces import Box, Discrete
+from numpy.typing import NDArray
+
+from referee.rules.ruleset import Ruleset
+from referee.sdk.env import ACTIONS, Array
+from referee.train.games import (
+    RENDER_MODES,
+    SEEDS,
+    SdkBot,
+    TrainingGame,
+    check_render_mode,
+)
+
+MASKED = ("error", "replace")
+"""What an environment can do with a masked action."""
+
+
+class SingleSeatEnv(gymnasium.Env[Array, np.int64]):
+    """A game in which the agent has one seat.
+
+    `action_masks` returns the mask, as `MaskablePPO` of sb3-contrib takes it. The reward comes at the end of a game. `info` has
+    the seat of the agent and the seed of the game: `referee play --seed` deals the same cards.
+
+    Args:
+        opponents: bots of the SDK, in clockwise order from the agent's left neighbour. They decide at once.
+        ruleset: a ruleset or its name.
+        seat: the agent's seat; None for a random seat in each game.
+        rewards: `rank`, which gives 1 to the first and -1 to the last, or `points`.
+        masked: what a masked action does: `error` raises MaskedActionError, `replace` makes a random legal action instead, for
+            algorithms that know no masks.
+        render_mode: `ansi` to return the table with all cards as a text, `human` to print it, or None.
+
+    Raises ValueError when one of the arguments does not fit.
+    """
+
+    metadata = {"render_modes": RENDER_MODES, "render_fps": 1}  # noqa: RUF012 - Gymnasium's attribute
+
+    def __init__(
+        self,
+        opponents: Sequence[SdkBot],
+        ruleset: str | Ruleset = "basic",
+        *,
+        seat: int | None = None,
+        rewards: str = "rank",
+        masked: str = "error",
+        render_mode: str | None = None,
+    ) -> None:
+        self.training_game = TrainingGame(ruleset, len(opponents) + 1, rewards)
+        if seat is not None and seat not in range(self.training_game.players):
+            last = self.training_game.players - 1
+            raise ValueError(f"there is no seat {seat}; the seats are 0 to {last}")
+        if masked not in MASKED:
+            raise ValueError(f"unknown masked {masked!r}; choose one of {', '.join(MASKED)}")
+        self.render_mode = check_render_mode(render_mode)
+        self.action_space = Discrete(ACTIONS)
+        most = np.iinfo(np.int8).max
+        self.observation_space = Box(0, most, (self.training_game.encoding.size,), np.int8)
+        self._opponents = tuple(opponents)
+        self._fixed_seat = seat
+        self._replaces = masked == "replace"
+        self._info: dict[str, Any] = {}
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Array, dict[str, Any]]:
+        """Start a new game. Without a seed the game has the next seed that follows from the last seed."""
+        super().reset(seed=seed, options=options)
+        game, chance = self.training_game, self.np_random
+        if seed is None:
+            seed = int(chance.integers(SEEDS))
+        fixed = self._fixed_seat
+        self._seat = int(chance.integers(game.players)) if fixed is None else fixed
+        left_neighbour = self._seat + 1
+        bots = {
+            (left_neighbour + offset) % game.players: bot
+            for offset, bot in enumerate(self._opponents)
+        }
+        game.deal(seed, bots)
+        self._info = {"seat": self._seat, "seed": seed}
+        return self._observe(), dict(self._info)
+
+    def step(self, action: np.int64 | int) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+        """Make the action with this number, and let the opponents decide.
+
+        Raises MaskedActionError when the action is masked, unless masked actions are replaced.
+        """
+        game = self.training_game
+        if not self._info or game.decision is None:
+            raise ResetNeeded("call `reset`, which starts a game")
+        if self._replaces and not (mask := self.action_masks())[action]:
+            action = self.np_random.choice(np.flatnonzero(mask))
+        game.step(int(action))
+        over = game.decision is None
+        return self._observe(), game.rewards()[self._seat], over, False, dict(self._info)
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Return True for each legal action."""
+        return self.training_game.observe(self._seat)["action_mask"].astype(bool)
+
+    def render(self) -> str | None:
+        """Show the table with all cards, also those that are hidden from the agent."""
+        return self.training_game.render(self.render_mode)
+
+    def _observe(self) -> Array:
+        return self.training_game.observe(self._seat)["observation"]
+
+
+gymnasium.register("Linko-v1", entry_point=f"{__name__}:{SingleSeatEnv.__name__}")
