@@ -46,6 +46,11 @@ class View(NamedTuple):
     cards_to_draw: int
     """How many draws are left, the current one included; 1 in an optional draw, 0 if nobody draws."""
 
+    @property
+    def players(self) -> int:
+        """The number of seats."""
+        return len(self.hand_sizes)
+
 
 class Termination(Enum):
     """Why a game ended."""

@@ -25,7 +25,7 @@ from functools import cache, lru_cache
 from itertools import accumulate, pairwise
 from math import prod
 from operator import index
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +70,7 @@ ACTIONS = len(LISTED_ACTIONS)
 """The number of actions: 653."""
 
 Array = NDArray[np.int8]
+Number = TypeVar("Number", bound=np.generic)
 Policy = Callable[[Mapping[str, Array]], int]
 """Returns the number of an action. Gets a dict as the environments make it: `observation` and `action_mask`."""
 
@@ -179,7 +180,7 @@ class Encoding:
         self.size = sum(map(prod, self.shapes.values()))
         """How many numbers an observation has."""
 
-    def part(self, observations: Array, name: str) -> Array:
+    def part(self, observations: NDArray[Number], name: str) -> NDArray[Number]:
         """Return one part of an observation, in its shape and without a copy.
 
         `observations` has any number of axes before the last one, for example `(batch, size)`.

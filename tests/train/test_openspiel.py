@@ -1,0 +1,290 @@
+"""The game of OpenSpiel passes the tests of OpenSpiel, follows the rules, and hides what the protocol hides."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyspiel
+import pytest
+from absl import flags
+from extended import extend_cases_but
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from open_spiel.python.algorithms.generate_playthrough import replay
+from open_spiel.python.algorithms.ismcts import ISMCTSBot
+from open_spiel.python.algorithms.mcts import RandomRolloutEvaluator
+from open_spiel.python.observation import make_observation
+
+from referee.rules.game import Game
+from referee.rules.ruleset import FULL, RULESETS
+from referee.sdk.env import ACTIONS, Encoding, MaskedActionError, encode_action
+from referee.train.games import reward_by_rank
+from referee.train.openspiel import bound_game_length
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "rules"))
+from few_tables import few_tables
+from playouts import POLICIES, TABLE_NAMES, TABLES, anything, shuffled
+from redeal import find_seat_that_tells_apart, play_log
+
+PLAYTHROUGH = Path(__file__).parent / "golden" / "linko_duel.txt"
+CASES = {
+    f"{name}-{players}": (name, players)
+    for name, ruleset in RULESETS.items()
+    for players in range(ruleset.min_players, ruleset.max_players + 1)
+}
+library_tests = pytest.mark.parametrize(
+    ("name", "players", "turns"),
+    [
+        pytest.param("duel", 2, 6, id="short"),
+        *extend_cases_but((), {key: (*case, 500) for key, case in CASES.items()}, "plays games"),
+    ],
+)
+
+
+def load(name, players, turns=500):
+    return pyspiel.load_game(f"linko(ruleset={name},players={players},max_turns={turns})")
+
+
+def play_deck(game, deck, actions):
+    """Yield the state after the deal and after each action, if chance decides as the deck says."""
+    state, cards = game.new_initial_state(), iter(deck)
+    for action in (None, *actions):
+        if action is not None:
+            state.apply_action(encode_action(action))
+        while state.is_chance_node():
+            state.apply_action(next(cards))
+        yield state
+
+
+def play_random(state, chance):
+    """Play a state on to its end. Return the number of its decisions."""
+    decisions = 0
+    while not state.is_terminal():
+        decisions += not state.is_chance_node()
+        state.apply_action(chance.choice(state.legal_actions()))
+    return decisions
+
+
+# The tests of OpenSpiel
+
+
+@library_tests
+def test_random_sim_test_passes(name, players, turns):
+    pyspiel.random_sim_test(load(name, players, turns), num_sims=1, serialize=True, verbose=False)
+
+
+@library_tests
+def test_sim_game_passes(name, players, turns):
+    from open_spiel.python.tests.games_sim_test import GamesSimTest  # noqa: PLC0415 - loads all games
+
+    GamesSimTest().sim_game(load(name, players, turns))
+
+
+@pytest.mark.filterwarnings("ignore:The chararray class:DeprecationWarning")  # OpenSpiel uses it
+def test_playthrough_is_the_stored_one():
+    """If a change is intended, write the file again: `python tests/train/golden/regenerate.py`."""
+    flags.FLAGS.mark_as_parsed()  # `replay` reads one
+    stored, now = replay(PLAYTHROUGH)
+    assert now == stored
+
+
+@pytest.mark.parametrize(
+    ("name", "players", "turns"),
+    [
+        ("duel", 2, 6),
+        pytest.param("basic", 4, 40, marks=pytest.mark.extended("searches")),
+        pytest.param("expert", 3, 40, marks=pytest.mark.extended("searches")),
+    ],
+)
+def test_ismcts_plays_a_game(name, players, turns):
+    game, chance = load(name, players, turns), np.random.RandomState(1)
+    bot = ISMCTSBot(game, RandomRolloutEvaluator(1, chance), 2.0, 5, random_state=chance)
+    state = game.new_initial_state()
+    while not state.is_terminal():
+        if state.is_chance_node():
+            state.apply_action(chance.choice([card for card, _ in state.chance_outcomes()]))
+        else:
+            state.apply_action(bot.step(state))
+    assert sum(state.returns()) == pytest.approx(0)
+
+
+# The rules
+
+
+@few_tables
+def test_deck_and_actions_give_the_game_of_the_rules(ruleset, players):
+    if RULESETS[ruleset.name] != ruleset:
+        return  # the parameters of `linko` have no options of the ghost
+    rules, chance = ruleset.with_options(max_turns=60), random.Random(3)
+    deck = shuffled(rules, 3)
+    actions = [a for a, _ in play_log(rules, players, deck, lambda g: anything(g.decision, chance))]
+    game = Game(rules, players, deck)
+    for number, state in enumerate(play_deck(load(rules.name, players, 60), deck, actions)):
+        if number:
+            game.apply(actions[number - 1])
+        legal = game.decision.legal if game.decision else ()
+        assert state.legal_actions() == sorted(map(encode_action, legal))
+        texts = [state.action_to_string(action) for action in state.legal_actions()]
+        assert len(set(texts)) == len(texts)
+    assert state.is_terminal()
+    assert state.returns() == list(reward_by_rank(game.outcome))
+
+
+def test_chance_decides_among_the_cards_that_are_left():
+    state = load("basic", 2).new_initial_state()
+    assert dict(state.chance_outcomes()) == {
+        card: copies / 109 for card, copies in enumerate(FULL) if copies
+    }
+    for _ in range(8):
+        state.apply_action(7)
+    assert dict(state.chance_outcomes())[14] == 5 / 101
+    assert 7 not in dict(state.chance_outcomes())
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(("ruleset", "players"), TABLES, ids=TABLE_NAMES)
+def test_no_game_is_longer_than_the_bound(ruleset, players, policy):
+    rules, chance = ruleset.with_options(max_turns=40), random.Random(1)
+    log = play_log(rules, players, shuffled(rules, 1), lambda g: policy(g.decision, chance))
+    assert len(log) <= bound_game_length(rules, players)
+
+
+def test_game_tells_its_bounds():
+    game = load("duel", 2, 10)
+    assert game.max_game_length() == bound_game_length(
+        RULESETS["duel"].with_options(max_turns=10), 2
+    )
+    assert game.max_chance_nodes_in_history() == 105
+    assert game.num_distinct_actions() == ACTIONS
+    assert (game.min_utility(), game.max_utility(), game.utility_sum()) == (-1, 1, 0)
+
+
+# Observations
+
+
+def test_tensor_has_the_observation_and_its_parts():
+    game, chance = load("basic", 3), random.Random(1)
+    state, observer = game.new_initial_state(), make_observation(game)
+    encoding = Encoding(RULESETS["basic"], 3)
+    assert game.observation_tensor_shape() == [encoding.size]
+    observer.set_from(state, 0)
+    assert not observer.tensor.any()
+    *_, state = play_deck(game, shuffled(RULESETS["basic"], 1), ())
+    for _ in range(30):
+        state.apply_action(chance.choice(state.legal_actions()))
+        if state.is_chance_node():
+            continue
+        table = state.lazy_game.game
+        for seat in range(3):
+            expected = encoding.observe(table.view(seat), table.decision.kind).tolist()
+            observer.set_from(state, seat)
+            assert state.observation_tensor(seat) == observer.tensor.tolist() == expected
+            assert observer.dict["hand"].tolist() == list(table.view(seat).hand[1:])
+
+
+def test_there_is_no_observer_of_less_than_a_player_knows():
+    none = pyspiel.PrivateInfoType.NONE
+    public = pyspiel.IIGObservationType(perfect_recall=False, private_info=none)
+    assert make_observation(load("basic", 2), public) is None
+    with pytest.raises(ValueError, match="observations of linko have no parameters"):
+        make_observation(load("basic", 2), params={"size": 3})
+
+
+def list_observations(rules, players, deck, actions, seat):
+    """Return all that a player gets from OpenSpiel."""
+    return [
+        (
+            state.observation_string(seat),
+            state.information_state_string(seat),
+            state.observation_tensor(seat),
+            state.legal_actions(seat),
+            state.current_player(),
+        )
+        for state in play_deck(load(rules.name, players, rules.max_turns), deck, actions)
+    ]
+
+
+@pytest.mark.unmeasured
+@pytest.mark.parametrize(
+    ("name", "players"), extend_cases_but(("basic-3", "duel-2"), CASES, "plays more random games")
+)
+@settings(max_examples=2)
+@given(seed=st.integers(0, 2**32), policy=st.sampled_from(POLICIES))
+def test_player_gets_nothing_that_depends_on_hidden_cards(name, players, seed, policy):
+    rules, chance = RULESETS[name].with_options(max_turns=30), random.Random(seed)
+    deck = shuffled(rules, seed)
+    log = play_log(rules, players, deck, lambda game: policy(game.decision, chance))
+    assert (
+        find_seat_that_tells_apart(
+            rules, deck, log, players=players, chance=chance, testimony=list_observations
+        )
+        is None
+    )
+
+
+# Resampling
+
+
+def all_cards(game):
+    table = game.table
+    drawn = len(table.deck) - table.deck_size
+    cards = Counter(table.deck[drawn:])
+    for counts in (*table.hands, table.discards, table.ghost or ()):
+        cards.update(dict(enumerate(counts)))
+    cards.update(card for group in table.display for card in group)
+    cards.update(card for layers in table.layers for layer in layers for card in layer.cards)
+    cards.update(table.snatched.cards if table.snatched else ())
+    return +cards
+
+
+@pytest.mark.parametrize(("name", "players"), [("basic", 3), ("duel", 2)])
+def test_resampled_state_looks_the_same_and_has_other_hidden_cards(name, players):
+    chance = random.Random(2)
+    game = load(name, players)
+    *_, state = play_deck(game, shuffled(RULESETS[name], 2), ())
+    for _ in range(60):
+        state.apply_action(chance.choice(state.legal_actions()))
+        if state.is_chance_node() or state.is_terminal():
+            continue
+        seat = state.current_player()
+        other = state.resample_from_infostate(seat, chance.random)
+        assert other.information_state_string() == state.information_state_string()
+        assert other.legal_actions() == state.legal_actions()
+        assert all_cards(other.lazy_game.game) == Counter(dict(enumerate(FULL))) - Counter([0])
+    hands = [each.lazy_game.game.view(1 - min(seat, 1)).hand for each in (state, other)]
+    assert hands[0] != hands[1]
+    play_random(other, chance)
+    assert other.is_terminal()
+    assert not state.is_terminal()
+
+
+def test_player_that_must_not_decide_cannot_resample():
+    *_, state = play_deck(load("basic", 2), shuffled(RULESETS["basic"], 2), ())
+    with pytest.raises(ValueError, match="only the player that must decide can resample"):
+        state.resample_from_infostate(1, random.random)
+
+
+# Wrong input
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("linko(ruleset=poker)", "unknown ruleset 'poker'; choose one of"),
+        ("linko(ruleset=duel,players=3)", "duel is for 2 to 2 players, not 3"),
+        ("linko(max_turns=0)", "max_turns is 0, but it must be at least 1"),
+    ],
+)
+def test_parameter_that_does_not_fit_is_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        pyspiel.load_game(text)
+
+
+def test_masked_action_is_refused():
+    *_, state = play_deck(load("basic", 2), shuffled(RULESETS["basic"], 2), ())
+    with pytest.raises(MaskedActionError, match=r"action 634 \(pass\) is masked"):
+        state.apply_action(634)
