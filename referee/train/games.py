@@ -102,6 +102,8 @@ class TrainingGame:
         self._reward = REWARDS[rewards]
         self.game: Game
         """The current game. It exists after the first `deal`."""
+        self.seed: object = None
+        """The seed of the current game. All cards follow from it, so a policy must not get it."""
 
     @property
     def players(self) -> int:
@@ -120,12 +122,9 @@ class TrainingGame:
             seed: the text of `--seed` in `referee play`, or anything with this text as its `str`.
             bots: the bots by seat.
         """
-        self.game = Game(
-            self.encoding.ruleset,
-            self.players,
-            deals.deck(deals.text_seed(str(seed)), deals.FREE_GAME, self.encoding.ruleset),
-        )
-        self._bots = _Bots(self.game, deals.text_seed(str(seed)), bots) if bots else None
+        self.seed, ruleset, digest = seed, self.encoding.ruleset, deals.text_seed(str(seed))
+        self.game = Game(ruleset, self.players, deals.deck(digest, deals.FREE_GAME, ruleset))
+        self._bots = _Bots(self.game, digest, bots) if bots else None
         if self._bots is not None:
             self._bots.decide_all()
 
@@ -229,6 +228,5 @@ class _Bots:
         view, events = self._game.view(seat), self._log.take(seat)
         request = Request(number, view, decision, events, self._time)
         reply = self._sessions[seat].receive_bytes(self._encoder.encode(request))
-        data = messages.find_lone_action(reply, self._id, number)
-        assert data is not None  # noqa: S101 - a session replies to one request with one action
-        return messages.parse_action(data, request)
+        [found] = messages.parse_bot_message(reply).replies
+        return messages.parse_action(found.action.SerializeToString(), request)

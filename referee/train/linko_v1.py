@@ -49,7 +49,7 @@ def observation_space(size: int) -> Dict:
 class LinkoEnv(AECEnv[str, dict[str, Array], int | None], EzPickle):
     """A game with an agent on each seat without a bot: `seat_0`, which starts, `seat_1` and so on, clockwise.
 
-    All rewards come at the end of a game. `infos` has the seed of the game: `referee play --seed` deals the same cards.
+    All rewards come at the end of a game. `referee play --seed` deals the cards of `training_game.seed`.
 
     Args:
         ruleset: a ruleset or its name.
@@ -102,7 +102,7 @@ class LinkoEnv(AECEnv[str, dict[str, Array], int | None], EzPickle):
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Start a new game. Without a seed the game has the next seed that follows from the last seed."""
+        """Start a new game. Its seed follows from the last given seed if none is given."""
         del options  # there are none
         if seed is None:
             seed = int(self._random.integers(SEEDS))
@@ -113,7 +113,7 @@ class LinkoEnv(AECEnv[str, dict[str, Array], int | None], EzPickle):
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, False)
-        self.infos = {agent: {"seed": seed} for agent in self.agents}
+        self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
         self.training_game.deal(seed, self._bots)
         self._select_agent()
 

@@ -37,7 +37,7 @@ class SingleSeatEnv(gymnasium.Env[Array, np.int64]):
     """A game in which the agent has one seat.
 
     `action_masks` returns the mask, as `MaskablePPO` of sb3-contrib takes it. The reward comes at the end of a game. `info` has
-    the seat of the agent and the seed of the game: `referee play --seed` deals the same cards.
+    the seat of the agent. `referee play --seed` deals the cards of `training_game.seed`.
 
     Args:
         opponents: bots of the SDK, in clockwise order from the agent's left neighbour. They decide at once.
@@ -81,7 +81,7 @@ class SingleSeatEnv(gymnasium.Env[Array, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
-        """Start a new game. Without a seed the game has the next seed that follows from the last seed."""
+        """Start a new game. Its seed follows from the last given seed if none is given."""
         super().reset(seed=seed, options=options)
         game, chance = self.training_game, self.np_random
         if seed is None:
@@ -94,7 +94,7 @@ class SingleSeatEnv(gymnasium.Env[Array, np.int64]):
             for offset, bot in enumerate(self._opponents)
         }
         game.deal(seed, bots)
-        self._info = {"seat": self._seat, "seed": seed}
+        self._info = {"seat": self._seat}
         return self._observe(), dict(self._info)
 
     def step(self, action: np.int64 | int) -> tuple[Array, float, bool, bool, dict[str, Any]]:

@@ -113,7 +113,7 @@ def test_reset_without_a_seed_goes_on_from_the_last_seed():
     def seeds(env):
         env.reset(seed=3)
         for _ in range(3):
-            yield env.infos["seat_0"]["seed"]
+            yield env.training_game.seed
             env.reset()
 
     first, second = linko_v1.env(), linko_v1.env()
