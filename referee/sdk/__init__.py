@@ -20,6 +20,7 @@ Layers, actions, events and rulesets are the types of `referee.rules`. Each `Req
 has a protobuf message of the referee as `.message`, and decodes a value of the message when the bot reads the value.
 
 `referee.sdk.simulate` draws the cards that your seat cannot see, as games that a bot can search. It has an example.
+`referee.sdk.env` writes views and actions as numbers, and lets a trained policy play.
 
 `run` connects the bot to the gRPC stream of the process. `Session` is the bot's side of the protocol without any I/O: it
 receives messages and returns messages.
