@@ -54,6 +54,8 @@ TABLE_NAMES = [
     for name, rules in VARIANTS.items()
     for players in sorted({rules.min_players, rules.max_players})
 ]
+MOVES = 20
+"""No game is over after fewer actions."""
 _SINGLE_ONE = Layer(1, 1, 0)
 _DECISION_TIME = DecisionTime(1_000_000, None, 0)
 
@@ -78,7 +80,8 @@ def bot(name: str) -> type[Bot] | Decide:
     program = module(name)
     if name == "ismcts":
         return type("Ismcts", (program.Ismcts,), {"seconds": 60, "iterations": 8})
-    return program.Counter if name == "counter" else program.decide
+    class_name = name.capitalize()
+    return getattr(program, class_name) if hasattr(program, class_name) else program.decide
 
 
 def shuffled(rules: Ruleset, seed: int) -> list[int]:
@@ -121,6 +124,32 @@ def play(
             for other, events in enumerate(unseen):
                 events.append(redact(event, other))
     return game.outcome
+
+
+def start_games(
+    session: Session, tables: Sequence[tuple[Ruleset, int]], chance: random.Random
+) -> list[bytes]:
+    """Start a game at each table, and return a request of each, after some random actions."""
+    requests = []
+    for number, (rules, players) in enumerate(tables):
+        game = Game(rules, players, shuffled(rules, number))
+        for _ in range(chance.randrange(MOVES)):
+            game.apply(chance.choice(game.decision.legal))
+        decision = game.decision
+        view = game.view(decision.seat)
+        start = messages.game_start(
+            str(number),
+            rules=rules,
+            view=view,
+            clocks=Clocks(),
+            seed=number,
+            names=(),
+            max_strikes=3,
+        )
+        session.receive_bytes(start)
+        request = Request(1, view, decision, (), _DECISION_TIME)
+        requests.append(messages.RequestEncoder(str(number)).encode(request))
+    return requests
 
 
 def decide(

@@ -20,14 +20,27 @@ from referee.rules.actions import Choice, DecisionKind, SnatchGhost
 from referee.rules.ruleset import HIDDEN, JOKER, RULESETS, Layer
 
 pytestmark = pytest.mark.unmeasured
-EXPECTED = ["bait", "counter", "final_sprint", "greedy", "ismcts", "random", "small_beasts"]
+EXPECTED = [
+    "bait",
+    "counter",
+    "final_sprint",
+    "greedy",
+    "ismcts",
+    "learner",
+    "random",
+    "small_beasts",
+]
+MAY_IMPORT = {
+    "ismcts": {"referee.sdk.simulate"},
+    "learner": {"numpy", "numpy.typing", "referee.sdk.env"},
+}
 README = (FOLDER / "README.md").read_text()
 SEARCHES = pytest.mark.extended("the bot searches at every decision of many games")
 PLAYERS = [pytest.param(name, marks=SEARCHES if name == "ismcts" else ()) for name in NAMES]
 BETTER_THAN_CHANCE = [player for player in PLAYERS if player.values != ("random",)]
 
 
-def test_there_are_seven_python_bots():
+def test_there_are_eight_python_bots():
     assert NAMES == EXPECTED
 
 
@@ -50,7 +63,7 @@ def test_bot_imports_only_the_sdk_and_the_standard_library(name):
         for alias in node.names
     }
     assert "referee.sdk" in imported
-    others = imported - {"referee.sdk", "referee.sdk.simulate"}
+    others = imported - {"referee.sdk"} - MAY_IMPORT.get(name, set())
     assert {each.split(".")[0] for each in others} <= sys.stdlib_module_names
 
 
