@@ -1,5 +1,6 @@
 """Test that new bots are the sample bots with another name, and that the referee knows the sample bots."""
 
+import ast
 import runpy
 import shutil
 import subprocess
@@ -123,8 +124,20 @@ def test_folder_that_is_no_bot_is_no_sample_bot(tmp_path):
     assert not roster.is_sample_bot(tmp_path)
 
 
-def test_sample_bot_that_is_not_built_has_a_single_module():
-    """The hash leaves out `__pycache__`, and Python would load a planted file from there instead of a second module."""
+def test_sample_bot_that_is_not_built_imports_no_module_of_its_folder():
+    """The hash leaves out `__pycache__`, and Python would load a planted file from there instead of the module."""
+    programs = 0
     for manifest in roster.SAMPLE_BOTS.glob("*/bot.toml"):
-        if load_manifest(manifest.parent).build is None:
-            assert len(list(manifest.parent.rglob("*.py"))) <= 1
+        if load_manifest(manifest.parent).build is not None:
+            continue
+        others = {each.stem for each in manifest.parent.rglob("*.py")} - {"bot"}
+        imported = set()
+        for node in ast.walk(ast.parse((manifest.parent / "bot.py").read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                assert not node.level
+                imported.add(node.module)
+        assert not {name.split(".")[0] for name in imported} & others
+        programs += 1
+    assert programs
