@@ -45,7 +45,7 @@ LADDER_MINUTES = 10.0
 LADDER_GAMES = 2000
 """The default of `--games`."""
 _LADDER = Path("ladder run")
-"""Stands for the tournament file in messages."""
+"""Replaces the tournament file in messages and in the stored configuration."""
 
 
 @app.command()
@@ -83,8 +83,9 @@ def run(
 ) -> None:
     """Play, for some minutes, always the match that tells most about the order of the league's bots.
 
-    All bots play: for each, its newest version that is not retired. A bot is left out, with a message, if this version does not play the
-    ruleset or asks for more than the default limits. New bots play first, then bots that are near each other. Earlier games of
+    The newest version of each bot that is not retired takes part. It is left out, with a message, if it does not play
+    the ruleset or asks for more than the default limits. New bots play first, then bots that are near each other.
+    Earlier games of
     the league count. The matches are a tournament, stored in the league under a name such as `ladder-duel`. After Ctrl-C,
     `referee tournament resume` continues it.
 
@@ -123,7 +124,7 @@ def make_ladder(
         games: the maximum number of games.
         minutes: see `LadderStart.minutes`.
 
-    Raises UserError if a value is wrong, or if the bots are too few.
+    Raises UserError if a value is wrong, or if there are too few or too many bots.
     """
     # numpy loads slowly, and help does not need it
     from referee.ratings.information import PairSums  # noqa: PLC0415
@@ -151,7 +152,7 @@ def make_ladder(
     config = make_config(_LADDER, toml_file.check(content, TournamentFile, _LADDER))
     if games < seats * (fewest := replace(config.stages[0], balanced=True).min_matches(len(bots))):
         raise UserError(
-            f"--games: {games} are too few: to let every bot play, the ladder needs {seats * fewest} games"
+            f"--games: {games} are too few; the plan of a ladder with {len(bots)} bots needs at least {seats * fewest} games"
         )
     played = GameFilter(ruleset=ruleset).columns(store).by_ruleset().get(ruleset)
     earlier = () if played is None else PairSums.from_results(bots, played).list_meetings()

@@ -83,7 +83,8 @@ def choose_settings(
 ) -> PlaySettings:
     """Return the settings of the options of a command. Create the folder for logs.
 
-    Raises UserError for wrong options, also for logs on a cluster, whose bots run on other machines.
+    Raises UserError for wrong options, also for `--logs` with `--cluster`, because the bots of a cluster run on other
+    machines.
     """
     place = choose_cluster(cluster, tls_ca, tls_cert, tls_key)
     if logs is not None and place is not None:
@@ -104,8 +105,8 @@ def open_new_tournament(
 ) -> Iterator[tuple[League, Tournament, Isolation, Interrupts]]:
     """Create a tournament, and yield what `play_to_end` needs to play it. The league stays open and locked until the `with` ends.
 
-    `league`, `db`, `isolation` and `require` are the options of `tournament run`. Raises UserError for wrong options or bots,
-    before anything is stored.
+    `league`, `db`, `isolation` and `require` are the options of `tournament run`. Raises UserError for wrong options
+    or bots, before the tournament is stored; bots that were added before the error stay in the league.
     """
     check_cores(settings.place, config)
     check_entries(config, league, db)
@@ -207,7 +208,7 @@ def _announce(store: League, tournament: Tournament, out: Output) -> None:
 def _print_tables(store: League, tournament: Tournament, *, finished: bool, as_json: bool) -> None:
     """Print the ratings and the faults of a tournament, as tables or as one JSON object, which also has the verdicts.
 
-    The ratings of a ladder are those of the league.
+    For a ladder, print the ratings of its ruleset in the whole league.
     """
     own, title = GameFilter(tournament=tournament.name), tournament.name
     choice = own

@@ -1,13 +1,13 @@
 """Say which match tells most about the order of the bots.
 
-A ladder asks this before each match. Two bots can be in the wrong order if it is uncertain who leads, and if their skills are near each
-other. A match of these bots makes the lead more certain. It also tells something about other pairs: whoever beats a bot that is well known
-is known better against all bots.
+A ladder asks this before each match. The order of two bots is uncertain if little is known about them, or if their skills are close. A match
+of these bots makes the lead of one over the other more certain. It also tells something about other pairs: after a match against a bot that
+is well known, the lead of the other bot over all bots is known better.
 
 What is known is written as a normal distribution of all skills (`Beliefs`). Let a pair of bots have the expected lead d with the standard
-deviation s. The pair is in the wrong order with the probability Phi(-|d| / s). A match lowers the variance s². For a small change, the
-probability falls in proportion to the change times phi(d / s) / s. The gain of a match is the sum of these products over all pairs. Phi and phi are the normal distribution function
-and its density.
+deviation s. The expected mistake of the pair is s phi(d / s) - |d| Phi(-|d| / s): the size of the true lead if the order is wrong, else 0. Phi
+and phi are the normal distribution function and its density. A match lowers the variance s². If s² falls a little, the expected mistake falls by
+the change times phi(d / s) / (2 s). The gain of a match is the sum, over all pairs, of the fall of s² times phi(d / s) / s.
 """
 
 from __future__ import annotations
@@ -101,19 +101,20 @@ class Beliefs:
         return cls(skills, covariance(pairs, compared, better, skills, settings), settings)
 
     def gains(self) -> Floats:
-        """Return the (n, n) gains of a match of each two bots, in no particular unit; 0 for a bot with itself.
+        """Return the (n, n) gains: for each two bots the gain of their match, in no particular unit; 0 for a bot with itself.
 
         Let C be the covariance, a the vector with 1 for the first bot of a pair and -1 for the second, and c that vector for the pair of a match. The match
         lowers the variance of the pair's lead by (a' C c)² / (noise + variance of the lead of c). The sum over all pairs, each
-        with its weight w, is c' C L C c / (noise + variance), where L is the sum of all w a a'.
+        with its weight w, is c' C L C c / (noise + variance), where L is the sum of all w a a'. The noise is 1 / the Fisher information of the match,
+        and w is phi(d / s) / s without its constant factor.
         """
         lead = self.skills[:, None] - self.skills
-        variance = _of_each_lead(self.covariance)
+        variance = _lead_variances(self.covariance)
         np.fill_diagonal(variance, 1)  # any number: a bot has no lead over itself
         weight = np.exp(-(lead**2) / (2 * variance)) / np.sqrt(variance)
         np.fill_diagonal(weight, 0)
         laplacian = np.diag(weight.sum(axis=0)) - weight
-        fall = _of_each_lead(self.covariance @ laplacian @ self.covariance)
+        fall = _lead_variances(self.covariance @ laplacian @ self.covariance)
         gains: Floats = fall / (1 / self._information(lead) + variance)
         np.fill_diagonal(gains, 0)
         return gains
@@ -134,7 +135,7 @@ class Beliefs:
         return information
 
 
-def _of_each_lead(matrix: Floats) -> Floats:
-    """Return a' M a for the vector a of each pair: 1 for the bot of the row and -1 for the bot of the column, else 0."""
+def _lead_variances(matrix: Floats) -> Floats:
+    """Return a' M a for the vector a of each pair: 1 for the bot of the row and -1 for the bot of the column, else 0. M is symmetric."""
     diagonal = matrix.diagonal()
     return diagonal[:, None] + diagonal - 2 * matrix

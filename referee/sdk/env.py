@@ -53,7 +53,7 @@ from referee.rules.ruleset import (
 )
 
 LAYERS = 3
-"""The number of newest layers of a seat that an observation has one by one."""
+"""How many of the newest layers of a seat an observation has separately."""
 _CARDS = JOKER
 """The number of different cards."""
 _MOST = np.iinfo(np.int8).max
@@ -72,7 +72,8 @@ ACTIONS = len(LISTED_ACTIONS)
 Array = NDArray[np.int8]
 Number = TypeVar("Number", bound=np.generic)
 Policy = Callable[[Mapping[str, Array]], int]
-"""Returns the number of an action. Gets a dict as the environments make it: `observation` and `action_mask`."""
+"""Returns the number of an action. Gets a dict with `observation` and `action_mask`, as the environment of PettingZoo
+makes it."""
 
 
 class MaskedActionError(ValueError):
@@ -80,7 +81,10 @@ class MaskedActionError(ValueError):
 
 
 class _Numbers(dict[Action, int]):
-    """The number of each action. Draws from a slot differ in their cards, so they are not listed."""
+    """The number of each action.
+
+    A draw from a slot is listed without its cards. With cards, it gets the number of its slot.
+    """
 
     def __missing__(self, action: Action) -> int:
         if isinstance(action, DrawDisplay) and 0 <= action.slot < DISPLAY_SLOTS:
@@ -116,7 +120,10 @@ def decode_action(number: int, legal: Sequence[Action]) -> Action:
 
 @cache
 def action_name(number: int) -> str:
-    """Return a text for an action, such as `play 2×7+J`, `take` or `draw slot 3`. Every action has another text."""
+    """Return a text for an action, such as `play 2×7+J`, `take` or `draw slot 3`.
+
+    Different actions have different texts.
+    """
     match LISTED_ACTIONS[number]:
         case Play(layer):
             return f"play {layer_name(layer)}"
@@ -176,7 +183,8 @@ class Encoding:
             name: slice(*span) for name, span in zip(self.shapes, pairwise(ends), strict=True)
         }
         self._seats = [_one_hot(seat, players) for seat in range(players)]
-        """One-hot by relative seat. A negative index counts from the end, as seats do around the table."""
+        """One-hot by relative seat. A negative relative seat works too, because a negative index counts from the
+        end."""
         self.size = sum(map(prod, self.shapes.values()))
         """How many numbers an observation has."""
 

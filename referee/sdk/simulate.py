@@ -73,9 +73,10 @@ class InformationSet:
     """All games that a seat cannot tell apart at a request.
 
     A card that everybody saw going into a hand is *known* until its owner can have played it. The cards that are neither
-    known nor visible are *unseen*. They are in the deck, or among the other cards of the other hands. Every way to deal
-    the unseen cards to these places is equally likely. So the model draws no conclusions from the choices of other
-    seats, such as that a seat that plays a single 7 has no second one.
+    known nor visible are *unseen*. They are in the deck, or they are the unknown cards in the hands of the other
+    seats. Every way to deal
+    the unseen cards to these places is equally likely. So the model does not learn from what other seats choose. For
+    example, it does not conclude from a single 7 that the seat has no second 7.
 
     Args:
         table: the position without the unseen cards: in the hands of other seats are only the known cards, and the deck
@@ -178,7 +179,8 @@ class Observer:
                 )
             if sum(known) > size:
                 raise ImpossibleViewError(
-                    f"seat {seat} has played more cards than it had; observe every request of the game once"
+                    f"by the events seat {seat} has at least {sum(known)} cards, but {size} in the view;"
+                    " observe every request of the game once"
                 )
         if tuple(self._known[view.seat]) != view.hand:
             raise ImpossibleViewError(

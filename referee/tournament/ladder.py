@@ -1,11 +1,13 @@
-"""Follow a ladder: before each round, choose the tables that tell most about the order of its bots.
+"""Follow a ladder: at each look, choose the tables that tell most about the order of its bots.
 
-A ladder is a tournament of one stage. Its planned schedule is a balanced choice of tables. There is a look before the first round, and
-after every round or every few rounds (`_LOOK_GAMES`). Each look chooses the bots of the tables up to the next look again; later tables
-stay as planned. The choice depends only on the results before the look and on what the ladder started with (`LadderStart`),
+A ladder is a tournament of one stage. Its planned schedule is a balanced choice of tables. There is a look before the
+first round, and after every round or every few rounds (`_LOOK_GAMES`). Each look replaces the bots of all tables
+before the next look. Tables after the next look stay as planned. The choice depends only on the results before the
+look and on what the ladder started with (`LadderStart`),
 which is part of the committed configuration. So anybody who has the results can compute the same tables.
 
-A table is filled pair by pair with the bots whose match has the largest gain; `ratings.information` defines the gain. A new bot is the least
+The first two bots of a table are the pair whose match has the largest gain; `ratings.information` defines the gain.
+Each further bot is the one with the largest sum of gains with the bots at the table. A new bot is the least
 known, so it plays first, and later meets its neighbours in the order.
 """
 
@@ -24,11 +26,13 @@ from referee.tournament.config import LadderStart, TournamentConfig
 from referee.tournament.course import Course, Look
 
 MAX_LADDER_BOTS = 200
-"""With more bots, the choice of the matches of a round takes more than 15 s."""
+"""With more bots, a look takes too long: with 200 bots, about 15 s for a round of 100 matches on one busy core."""
 _LOOK_GAMES = 20
-"""Between two looks there are at least this many games, so that all workers have games to play."""
+"""Between two looks there are at least this many games, because workers are idle while the last games before a look
+are played."""
 _DIGITS = 6
-"""Gains that agree in this many digits are equal. So the rounding of another processor does not change the tables."""
+"""Gains are rounded to this many decimals of the largest gain. So a difference in the last bits between processors
+almost never changes a table."""
 
 
 def make_course(config: TournamentConfig) -> Course:
@@ -90,7 +94,10 @@ class LadderCourse(Course):
         self._set_matches([*matches[:first], *new, *matches[end:]])
 
     def stop(self) -> bool:
-        """Stop at the newest look: its games are the last ones. Return True."""
+        """Stop at the newest look: the games before it are the last ones.
+
+        Return True, because a ladder can stop at every look.
+        """
         assert self._newest is not None  # noqa: S101 - callers have taken a look
         self.stopped_after = self._newest.rounds
         self.games = self.games[: self._newest.games]

@@ -94,7 +94,7 @@ class _StageReader:
         return _Source(StageTable(**(top | own)), title, frozenset(top))
 
     def _read(self, source: _Source) -> Iterator[Stage]:
-        """Yield the stages of one table of the file without mistakes: one for each table size."""
+        """Yield a stage for each table size in one TOML table: one for each table size."""
         table = source.table
         ruleset = self._read_ruleset(source)
         sizes = self._read_table_sizes(source)

@@ -31,7 +31,7 @@ TEST_GAMES = 200
 
 
 def choose_at_random(request: Request) -> Action:
-    """Be an opponent."""
+    """Return a random legal action, as an opponent."""
     return request.game.random.choice(request.legal)
 
 

@@ -1,4 +1,4 @@
-"""Play games for training: deal as the referee deals, let bots decide for some seats, and reward the others.
+"""Play games for training: deal as the referee deals, let bots decide for some seats, and compute rewards.
 
 The environments share the class `TrainingGame`. A seed deals the same cards as `referee play --seed`, and bots get the
 same requests and seeds as there. So the same actions give the same game in an environment and under the referee.
@@ -85,7 +85,7 @@ def check_render_mode(mode: str | None) -> str | None:
 
 
 class TrainingGame:
-    """Play one game after the other. Bots decide at once, so every decision is that of a seat without a bot.
+    """Play games one after another. Bots decide immediately, so `decision` is always that of a seat without a bot.
 
     Args:
         ruleset: a ruleset or its name.
@@ -140,7 +140,7 @@ class TrainingGame:
             self._bots.decide_all()
 
     def observe(self, seat: int) -> dict[str, Array]:
-        """Return the observation of a seat, and its mask, which is empty unless the seat has to decide."""
+        """Return the observation of a seat, and its mask, whose numbers are all 0 unless the seat has to decide."""
         decision = self.game.decision
         return {
             "observation": self.encoding.observe(

@@ -133,7 +133,7 @@ class LinkoEnv(AECEnv[str, dict[str, Array], int | None], EzPickle):
         self._select_agent()
 
     def observe(self, agent: str) -> dict[str, Array]:
-        """Return the observation of an agent, and its mask, which is empty unless the agent has to decide."""
+        """Return the observation of an agent, and its mask: all 0 unless the agent has to decide."""
         return self.training_game.observe(self._seats[agent])
 
     def render(self) -> str | None:

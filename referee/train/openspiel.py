@@ -238,7 +238,9 @@ class LazyGame:
     def _make_information_set(self, seat: int) -> InformationSet:
         game = self.game
         if game is None or game.decision is None or game.decision.seat != seat or self.needs_card:
-            raise ValueError(f"only the player that must decide can resample, and {seat} must not")
+            raise ValueError(
+                f"only the player who decides now can resample; player {seat} does not decide now"
+            )
         events = tuple(redact(event, seat) for event in self.events)
         start = _Start(self._ruleset, seat, self._first_views[seat])
         seen = _Seen(game.view(seat), game.decision.kind, game.decision.legal, events)

@@ -30,12 +30,12 @@ from referee.sdk.simulate import Game as Position
 from referee.sdk.simulate import InformationSet, Observer
 
 EXPLORATION = 0.5  # the weight of actions that were tried rarely
-PRIOR_VISITS = 10  # each action begins with so many mean results
-HEAD_START = 2.0  # and the action of the simple rules with so much more
-WIDTH = 6  # the number of plays that the tree considers at a decision
+PRIOR_VISITS = 10  # visits with the mean result that each action gets in the final choice
+HEAD_START = 2.0  # and the action of the simple rules a bonus, which is added to its sum of results
+WIDTH = 6  # the tree considers this many of the best plays, and the choice of the simple rules
 LEAD = 4.0  # a lead of so many points gives a result of 0.73; an equal score gives 0.5
 SHARE_OF_LIMIT = 0.6  # the share of its time that the bot uses; the rest is for a busy machine
-DECISIONS_OF_BANK = 40  # a decision takes at most this part of the bank
+DECISIONS_OF_BANK = 40  # the bank is divided by this; a decision may take that, and the increment
 LOW, TOO_FEW_CARDS = 6, 4  # as in `bait`
 
 
@@ -158,7 +158,7 @@ def gain(layer: Layer, tops: list[tuple[int, int]]) -> int:
 
 
 def simple_action(position: Position) -> Action:
-    """Choose an action by the rules of the sample bot `bait`, in every seat."""
+    """Choose an action for any seat as `bait` does, but play all copies of a value, with all jokers or none."""
     decision, table = position.decision, position.table
     hand = table.hands[decision.seat]
     if decision.kind is DecisionKind.PLAY:

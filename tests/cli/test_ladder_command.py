@@ -35,7 +35,7 @@ def test_ladder_has_all_bots_and_as_many_whole_matches_as_fit(league):
         ((BOTS, "basic", 4, 60, 1), "ladder run: bots: 3 do not fill the 4 seats of a table"),
         (
             (BOTS, "basic", 2, 3, 1),
-            "--games: 3 are too few: to let every bot play, the ladder needs 4",
+            "--games: 3 are too few; the plan of a ladder with 3 bots needs at least 4 games",
         ),
         ((BOTS, "basic", 2, 60, 0), "--minutes: it must be a number above 0"),
         ((BOTS, "basic", 2, 60, float("nan")), "--minutes: it must be a number above 0"),

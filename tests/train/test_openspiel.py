@@ -264,7 +264,7 @@ def test_resampled_state_looks_the_same_and_has_other_hidden_cards(name, players
 
 def test_player_that_must_not_decide_cannot_resample():
     *_, state = play_deck(load("basic", 2), shuffled(RULESETS["basic"], 2), ())
-    with pytest.raises(ValueError, match="only the player that must decide can resample"):
+    with pytest.raises(ValueError, match="does not decide now"):
         state.resample_from_infostate(1, random.random)
 
 
