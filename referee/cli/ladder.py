@@ -32,7 +32,7 @@ from referee.errors import UserError
 from referee.reports.selection import GameFilter
 from referee.roster.roster import SAMPLE_BOTS
 from referee.rules.ruleset import RULESETS
-from referee.schedule.extension import BALANCED
+from referee.schedule.extension import LADDER
 from referee.store.league import League
 from referee.tournament.config import LadderStart, TournamentConfig
 from referee.tournament.config_file import MAX_GAMES, TournamentFile
@@ -147,12 +147,12 @@ def make_ladder(
         "bots": bots,
         "ruleset": ruleset,
         "seats": seats,
-        "matches": 1,  # replaced below
+        "budget": seats * len(bots),  # replaced below
     }
     config = make_config(_LADDER, toml_file.check(content, TournamentFile, _LADDER))
-    if games < seats * (fewest := replace(config.stages[0], balanced=True).min_matches(len(bots))):
+    if games < seats:
         raise UserError(
-            f"--games: {games} are too few; the plan of a ladder with {len(bots)} bots needs at least {seats * fewest} games"
+            f"--games: {games} are too few; a match at a table of {seats} has {seats} games"
         )
     played = GameFilter(ruleset=ruleset).columns(store).by_ruleset().get(ruleset)
     earlier = () if played is None else PairSums.from_results(bots, played).list_meetings()
@@ -160,7 +160,8 @@ def make_ladder(
     return replace(
         config,
         file=_LADDER,
+        budget=None,
         stages=(stage,),
-        schedule=BALANCED,
+        schedule=LADDER,
         ladder=LadderStart(earlier=earlier, minutes=minutes),
     )

@@ -362,7 +362,7 @@ def describe_stop(tournament: TournamentState) -> str:
         return (
             "The last planned game is played."
             if after is None
-            else f"The time is over after {after} rounds."
+            else f"The time is over after {tournament.games} games."
         )
     if after is None:
         return f"The last of {rounds} rounds is played: not all standings were settled earlier."

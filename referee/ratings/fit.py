@@ -62,8 +62,9 @@ def fit(
     for _ in range(_STEPS):
         lead = (skills[:, first] - skills[:, second]) / scale
         worse = compared - better
-        pull = (better * hazard(lead) - worse * hazard(-lead)) / scale
-        bend = _bend(lead, better, worse) / scale**2
+        win, loss = hazard(lead), hazard(-lead)
+        pull = (better * win - worse * loss) / scale
+        bend = (better * win * (win + lead) + worse * loss * (loss - lead)) / scale**2
         slope = precision * (priors - skills) + _sum_pulls(first, second, pull, skills.shape[1])
         curvature = _curvature(first, second, bend, skills.shape[1], precision)
         step = np.linalg.solve(curvature, slope[:, :, None])[:, :, 0]
@@ -91,7 +92,8 @@ def covariance(
     scale = np.sqrt(2) * settings.beta
     first, second = pairs[:, 0], pairs[:, 1]
     lead = (skills[first] - skills[second]) / scale
-    bend = _bend(lead, better, compared - better) / scale**2
+    win, loss, worse = hazard(lead), hazard(-lead), compared - better
+    bend = (better * win * (win + lead) + worse * loss * (loss - lead)) / scale**2
     inverse: Floats = np.linalg.inv(
         _curvature(first, second, bend[None], len(skills), settings.sigma**-2)[0]
     )
@@ -126,19 +128,6 @@ def hazard(lead: Floats) -> Floats:
     """
     hazard: Floats = np.exp(-lead * lead / 2 - _LOG_ROOT_TAU - log_ndtr(lead))
     return hazard
-
-
-def _bend(lead: Floats, better: Floats, worse: Floats) -> Floats:
-    """Return the second derivatives of the log posterior with respect to the lead of each pair, with the sign reversed.
-
-    Args:
-        lead: the lead of the first bot of each pair, divided by sqrt(2) beta. The derivatives have the same unit.
-        better: sum of the weights of the meetings in which the first bot ranked higher.
-        worse: sum of the weights of the meetings in which the second bot ranked higher.
-    """
-    win, loss = hazard(lead), hazard(-lead)
-    bend: Floats = better * win * (win + lead) + worse * loss * (loss - lead)
-    return bend
 
 
 def _sum_pulls(first: Ints, second: Ints, pull: Floats, bots: int) -> Floats:

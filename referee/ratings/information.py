@@ -111,11 +111,14 @@ class Beliefs:
         lead = self.skills[:, None] - self.skills
         variance = _lead_variances(self.covariance)
         np.fill_diagonal(variance, 1)  # any number: a bot has no lead over itself
-        weight = np.exp(-(lead**2) / (2 * variance)) / np.sqrt(variance)
-        np.fill_diagonal(weight, 0)
+        exponent = lead**2 / (2 * variance)
+        np.fill_diagonal(exponent, np.inf)
+        # without the subtraction, all weights could be too small for a number
+        weight = np.exp(exponent.min() - exponent) / np.sqrt(variance)
         laplacian = np.diag(weight.sum(axis=0)) - weight
         fall = _lead_variances(self.covariance @ laplacian @ self.covariance)
-        gains: Floats = fall / (1 / self._information(lead) + variance)
+        information = self._information(lead)
+        gains: Floats = fall * information / (1 + information * variance)
         np.fill_diagonal(gains, 0)
         return gains
 
@@ -124,8 +127,10 @@ class Beliefs:
         changed = self.covariance
         for first, second in combinations(table, 2):
             column = changed[:, first] - changed[:, second]
-            noise = 1 / self._information(self.skills[first] - self.skills[second])
-            changed = changed - np.outer(column, column) / (noise + column[first] - column[second])
+            information = self._information(self.skills[first] - self.skills[second])
+            variance = column[first] - column[second]
+            share = information / (1 + information * variance)
+            changed = changed - np.outer(column, column) * share
         return Beliefs(self.skills, changed, self.settings)
 
     def _information(self, lead: Floats) -> Floats:

@@ -19,23 +19,31 @@ from types import MappingProxyType
 from referee.records import ScheduledGame
 from referee.schedule import Stage
 from referee.schedule.balanced import balanced_schedule
+from referee.schedule.ladder import ladder_schedule
 from referee.schedule.round_robin import gauntlet, round_robin
 
 ROUND_ROBIN = "round-robin-1"
 BALANCED = "balanced-1"
 GAUNTLET = "gauntlet-1"
+LADDER = "ladder-1"
 ALGORITHMS = MappingProxyType(
-    {ROUND_ROBIN: round_robin, BALANCED: balanced_schedule, GAUNTLET: gauntlet}
+    {
+        ROUND_ROBIN: round_robin,
+        BALANCED: balanced_schedule,
+        GAUNTLET: gauntlet,
+        LADDER: ladder_schedule,
+    }
 )
 """The algorithms by name. The database stores the name.
 
 If an algorithm is changed and makes other schedules, give the changed algorithm a new name and keep the old
-one. Verification must be able to compute old schedules again.
+one. Verification must be able to compute old schedules again. The name of a ladder is also that of the choice at its
+looks: of everything that `tournament/ladder.py` and `ratings/information.py` compute.
 """
 
 
 def select_algorithm(stages: Iterable[Stage]) -> str:
-    """Return the name of the algorithm for a new tournament.
+    """Return the name of the algorithm for a new tournament that is no ladder.
 
     Either all stages or none must have challengers, and either all or none must be balanced.
     """

@@ -21,6 +21,7 @@ from referee.match.replay import Difference
 from referee.records import BotId, GameRecord, GameResult, ScheduledGame
 from referee.rules.ruleset import RULESETS
 from referee.schedule import Stage
+from referee.schedule.extension import ALGORITHMS, select_algorithm
 from referee.tournament import archive_format
 from referee.tournament.archive_format import (
     BotsModel,
@@ -192,9 +193,21 @@ def _load_config(path: Path, tournament: TournamentModel) -> TournamentConfig:
         ):
             if not is_possible:
                 raise Difference(f"{where}: stages: {number}: {key}: impossible number")
+    _check_algorithm(config, where)
     if _count_games(config, config.stages) > MAX_GAMES:
         raise Difference(f"{where}: stages: more than {MAX_GAMES} games")
     return config
+
+
+def _check_algorithm(config: TournamentConfig, where: str) -> None:
+    """Raise Difference if the algorithm of the schedule does not fit the stages: its schedule could be endless."""
+    if config.schedule not in ALGORITHMS or config.ladder is not None:
+        return  # `verify_tournament` checks both
+    if config.schedule != select_algorithm(config.stages):
+        raise Difference(f"{where}: schedule: {config.schedule} does not fit the stages")
+    for number, stage in enumerate(config.stages):
+        if stage.balanced and stage.matches < stage.min_matches(len(config.bots)):
+            raise Difference(f"{where}: stages: {number}: matches: too few for all bots")
 
 
 def _make_bots(config: TournamentConfig, bots: BotsModel) -> dict[str, BotId]:

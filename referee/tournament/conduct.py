@@ -249,6 +249,8 @@ class Conductor:
                     return False
                 if course is None or look is None:
                     return True
+                if self._draining:
+                    return False
                 self._bounds.add(look.games)
                 await self._take_look(course, look)
 
@@ -353,6 +355,7 @@ class Conductor:
         results = self._league.columns(tournament=name)
         await asyncio.to_thread(course.take_look, results)
         if len(results) > look.games:
+            self._check_course(course)
             return
         if look.games and _now_s() >= self._end_s:
             course.stop()
@@ -361,6 +364,17 @@ class Conductor:
         elif course.games != self._tournament.schedule:
             self._league.replace_games(name, course.games[look.games :])
         self._tournament = find_tournament(self._league, name)
+
+    def _check_course(self, course: Course) -> None:
+        """Raise RefereeError if games up to the next look are stored that do not follow from the course."""
+        following = course.next_look
+        games = len(course.games) if following is None else following.games
+        if course.games[:games] != self._tournament.schedule[:games]:
+            name = self._tournament.name
+            raise RefereeError(
+                f"{self._league.where}: tournament {name}: its games do not follow from its results;"
+                f" to find the first such game: referee verify {name}"
+            )
 
     def _count_stored(self) -> int:
         return len(self._league.forfeits(self._tournament.name))

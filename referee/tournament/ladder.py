@@ -1,8 +1,7 @@
 """Follow a ladder: at each look, choose the tables that tell most about the order of its bots.
 
-A ladder is a tournament of one stage. Its planned schedule is a balanced choice of tables. There is a look before the
-first round, and after every round or every few rounds (`_LOOK_GAMES`). Each look replaces the bots of all tables
-before the next look. Tables after the next look stay as planned. The choice depends only on the results before the
+A ladder is a tournament of one stage. `schedule.ladder` plans its rounds. There is a look before each round, which
+replaces the bots of all tables of the round. Tables of later rounds stay as planned. The choice depends only on the results before the
 look and on what the ladder started with (`LadderStart`),
 which is part of the committed configuration. So anybody who has the results can compute the same tables.
 
@@ -22,14 +21,12 @@ from referee.records import ScheduledGame
 from referee.result_columns import Floats, ResultColumns
 from referee.schedule import Match
 from referee.schedule.adaptive import SeatOrders, collect_matches
+from referee.schedule.extension import LADDER
 from referee.tournament.config import LadderStart, TournamentConfig
 from referee.tournament.course import Course, Look
 
 MAX_LADDER_BOTS = 200
 """With more bots, a look takes too long: with 200 bots, about 15 s for a round of 100 matches on one busy core."""
-_LOOK_GAMES = 20
-"""Between two looks there are at least this many games, because workers are idle while the last games before a look
-are played."""
 _DIGITS = 6
 """Gains are rounded to this many decimals of the largest gain. So a difference in the last bits between processors
 almost never changes a table."""
@@ -53,10 +50,10 @@ class LadderCourse(Course):
     """
 
     def __init__(self, config: TournamentConfig) -> None:
-        start = _check(config)
+        self._start = _check(config)
         super().__init__(config)
         self._stage = config.stages[0]
-        self._earlier = PairSums.from_meetings(len(self._bots), start.earlier)
+        self._earlier = PairSums.from_meetings(len(self._bots), self._start.earlier)
         self._looks = _list_looks(self.games)
         self._newest: Look | None = None
 
@@ -73,7 +70,10 @@ class LadderCourse(Course):
         return None if is_over else self._looks[taken]
 
     def take_look(self, results: ResultColumns) -> None:
-        """Take the next look: choose the tables up to the look after it."""
+        """Take the next look: choose the tables of the round after it.
+
+        Raises ValueError if no skills fit the sums that the ladder started with. Real games have no such sums.
+        """
         look = self.next_look
         assert look is not None  # noqa: S101 - callers check it
         self._newest = look
@@ -85,8 +85,12 @@ class LadderCourse(Course):
         matches = collect_matches(self._bots, self.games)
         first = look.games // self._stage.seats
         end = len(matches) if following is None else following.games // self._stage.seats
+        try:
+            beliefs = Beliefs.from_games(sums)
+        except ArithmeticError as error:
+            raise ValueError(f"ladder: earlier: {error}") from error
         tables = _choose_tables(
-            Beliefs.from_games(sums),
+            beliefs,
             self._stage.seats,
             [match.order for match in matches[:first]],
         )
@@ -96,9 +100,11 @@ class LadderCourse(Course):
     def stop(self) -> bool:
         """Stop at the newest look: the games before it are the last ones.
 
-        Return True, because a ladder can stop at every look.
+        Return False if the ladder has no time limit: then it plays all planned games.
         """
         assert self._newest is not None  # noqa: S101 - callers have taken a look
+        if self._start.minutes is None:
+            return False
         self.stopped_after = self._newest.rounds
         self.games = self.games[: self._newest.games]
         return True
@@ -109,21 +115,25 @@ def _check(config: TournamentConfig) -> LadderStart:
     start, bots = config.ladder, len(config.bots)
     if start is None or config.until is not None:
         raise ValueError("a ladder has no until")
-    if len(config.stages) != 1 or not config.stages[0].balanced:
-        raise ValueError("a ladder has one stage, with a balanced choice of tables")
+    if config.schedule != LADDER:
+        raise ValueError(f"a ladder has the schedule {LADDER}, not {config.schedule}")
+    if len(config.stages) != 1 or not config.stages[0].balanced or config.challengers:
+        raise ValueError("a ladder has one stage, balanced and without challengers")
     if bots > MAX_LADDER_BOTS:
         raise ValueError(f"a ladder has at most {MAX_LADDER_BOTS} bots, not {bots}")
     if any(each.second >= bots for each in start.earlier):
         raise ValueError(f"ladder: earlier: there are only {bots} bots")
+    if len({each[:2] for each in start.earlier}) < len(start.earlier):
+        raise ValueError("ladder: earlier: a pair is listed twice")
     return start
 
 
 def _list_looks(games: Sequence[ScheduledGame]) -> list[Look]:
-    """Return the looks of a ladder with these planned games: the first is before all games."""
+    """Return the looks of a ladder with these planned games: one before each round."""
     looks = [Look(0, 0)]
     for number, group in groupby(games, key=lambda game: game.round):
         end = max(game.index for game in group) + 1
-        if end - looks[-1].games >= _LOOK_GAMES and end < len(games):
+        if end < len(games):
             looks.append(Look(number, end))
     return looks
 

@@ -151,6 +151,8 @@ def _make_course(claim: Claim) -> Course:
             f"{claim.where}: tournament {config.name}: its schedule was made by"
             f" {config.schedule!r}, which this version of the referee does not know"
         )
+    if config.ladder is not None and len(claim.parts) > 1:
+        raise Difference("a ladder has no extension")
     try:
         return make_course(config)
     except ValueError as error:
@@ -175,7 +177,10 @@ def _check_look(claim: Claim, course: Course, look: Look, checks: _GameChecks) -
         checks.check_missing()
         return f"games of the first {look.rounds} rounds are missing, but later ones are stored"
     planned, stored = course.games[look.games :], claim.schedule[look.games : claim.parts[0].games]
-    course.take_look(ResultColumns.from_results(checks.results))
+    try:
+        course.take_look(ResultColumns.from_results(checks.results))
+    except ValueError as error:
+        raise Difference(f"the configuration makes no schedule: {error}") from error
     if is_stop and course.stopped_after is None and not course.stop():
         raise Difference(f"{where} the standings were not settled, but the games ended")
     if not is_stop and course.stopped_after is not None:

@@ -142,7 +142,7 @@ def make_ladder(shape):
     return replace(
         config,
         lanes=4,
-        schedule="balanced-1",
+        schedule="ladder-1",
         stages=(replace(stage, balanced=True, matches=shape.matches),),
         ladder=LadderStart(earlier=(), minutes=None),
     )

@@ -34,8 +34,8 @@ def test_ladder_has_all_bots_and_as_many_whole_matches_as_fit(league):
         ((BOTS, "duel", 3, 60, 1), "ladder run: seats: duel has 2 players, not 3"),
         ((BOTS, "basic", 4, 60, 1), "ladder run: bots: 3 do not fill the 4 seats of a table"),
         (
-            (BOTS, "basic", 2, 3, 1),
-            "--games: 3 are too few; the plan of a ladder with 3 bots needs at least 4 games",
+            (BOTS, "basic", 2, 1, 1),
+            "--games: 1 are too few; a match at a table of 2 has 2 games",
         ),
         ((BOTS, "basic", 2, 60, 0), "--minutes: it must be a number above 0"),
         ((BOTS, "basic", 2, 60, float("nan")), "--minutes: it must be a number above 0"),
@@ -61,7 +61,7 @@ def test_ladder_ends_in_time_counts_in_the_ratings_and_is_verified(tmp_path):
         done = here.referee("ladder", "run", "--ruleset", "duel", "--minutes", "0.01")
         assert (done.returncode, done.stderr) == (0, "")
         assert re.search(
-            r"^The time is over after \d+ rounds\. Seed: \w{64}$", done.stdout, re.MULTILINE
+            r"^The time is over after \d+ games\. Seed: \w{64}$", done.stdout, re.MULTILINE
         )
         rows = json.loads(here.referee("ratings", "--json").stdout)
         statuses = json.loads(here.referee("tournament", "status", "--json").stdout)

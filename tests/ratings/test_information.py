@@ -103,7 +103,8 @@ def test_gain_adds_up_how_much_every_other_lead_becomes_more_certain(games):
     before, gains = know(games), know(games).gains()
     leads = [before.skills[a] - before.skills[b] for a, b in combinations(range(4), 2)]
     variances = lead_variances(before)
-    rate = np.exp(-np.square(leads) / 2 / variances) / np.sqrt(variances)
+    exponents = np.square(leads) / 2 / variances
+    rate = np.exp(exponents.min() - exponents) / np.sqrt(variances)
     for pair in combinations(range(4), 2):
         fall = variances - lead_variances(before.after_match(pair))
         assert gains[pair] == pytest.approx(rate @ fall)

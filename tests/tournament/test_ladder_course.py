@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from stand_ins import Cup
 
-from referee.errors import UserError
+from referee.errors import RefereeError, UserError
 from referee.match.replay import Difference
 from referee.ratings.stopping import StopCondition
 from referee.records import GameResult, Meetings
@@ -30,6 +30,30 @@ SAMPLE_BOTS = Path(__file__).parents[2] / "sample_bots"
 BOTS = ("greedy", "random", "bait", "counter")
 PAIRS = list(combinations(range(4), 2))
 GAMES = 80
+TABLES = [
+    "012",
+    "031",
+    "023",
+    "132",
+    "012",
+    "031",
+    "023",
+    "032",
+    "013",
+    "023",
+    "031",
+    "032",
+    "013",
+    "023",
+    "031",
+    "032",
+    "013",
+    "023",
+    "031",
+    "032",
+    "013",
+]
+"""The tables of the first three rounds in `test_tables_of_a_ladder_do_not_change_between_versions`."""
 
 
 def make_ladder(folder, *, seats=2, earlier=(), minutes=None):
@@ -43,7 +67,7 @@ def make_ladder(folder, *, seats=2, earlier=(), minutes=None):
     config = load_tournament(file)
     stage = replace(config.stages[0], balanced=True, matches=GAMES // seats)
     start = LadderStart(earlier=earlier, minutes=minutes)
-    return replace(config, stages=(stage,), schedule="balanced-1", ladder=start)
+    return replace(config, stages=(stage,), schedule="ladder-1", ladder=start)
 
 
 def results_of(games):
@@ -78,14 +102,14 @@ def pairs_of(games):
     return Counter(tuple(sorted(game.bots)) for game in games)
 
 
-def test_looks_are_before_the_first_game_and_after_every_twenty_games_or_more(tmp_path):
+def test_looks_are_before_rounds_of_twenty_games(tmp_path):
     course = make_course(make_ladder(tmp_path))
     looks = []
     while (look := course.next_look) is not None:
         looks.append(look.games)
         course.take_look(results_of(course.games[: look.games]))
     assert looks == [0, 20, 40, 60]
-    assert course.stops == [5, 10, 15]
+    assert course.stops == [1, 2, 3]
     assert len(course.games) == GAMES
 
 
@@ -137,9 +161,9 @@ def test_tables_do_not_depend_on_the_last_bits_of_gains(tmp_path, monkeypatch):
 
 
 def test_stopped_course_ends_with_the_games_before_the_newest_look(tmp_path):
-    course = take_looks(make_ladder(tmp_path), 3)
+    course = take_looks(make_ladder(tmp_path, minutes=1.0), 3)
     assert course.stop()
-    assert (course.stopped_after, len(course.games), course.next_look) == (10, 40, None)
+    assert (course.stopped_after, len(course.games), course.next_look) == (2, 40, None)
 
 
 def test_configuration_is_stored_and_read_back(tmp_path):
@@ -172,9 +196,12 @@ def test_impossible_start_is_refused(tmp_path, changes, says):
 
 def test_configuration_that_contradicts_itself_is_refused(tmp_path):
     config = make_ladder(tmp_path)
+    twice = LadderStart(earlier=(Meetings(0, 1, 2, 1), Meetings(0, 1, 2, 2)), minutes=None)
     fifth = LadderStart(earlier=(Meetings(0, 4, 2, 1),), minutes=None)
     for changes, says in (
-        ({"stages": config.stages * 2}, "a ladder has one stage, with a balanced choice"),
+        ({"stages": config.stages * 2}, "a ladder has one stage, balanced and without challengers"),
+        ({"schedule": "balanced-1"}, "a ladder has the schedule ladder-1, not balanced-1"),
+        ({"ladder": twice}, "a pair is listed twice"),
         ({"until": StopCondition()}, "a ladder has no until"),
         ({"bots": config.bots * 51}, "a ladder has at most 200 bots, not 204"),
         ({"ladder": fifth}, "there are only 4 bots"),
@@ -230,7 +257,7 @@ def test_ladder_ends_at_the_first_look_after_its_minutes(open_cup, tmp_path, mon
     monkeypatch.setattr(type(cup.league), "add_games", add_games)
     monkeypatch.setattr("referee.tournament.conduct._now_s", lambda: now[0])
     assert cup.play()
-    assert cup.stopped_after == 10
+    assert cup.stopped_after == 2
     assert len(cup.schedule) == len(cup.league.forfeits("cup")) == 40
     assert find_state(cup.league, "cup").parts[0].finished
     assert cup.verify() == 40
@@ -255,9 +282,52 @@ def take_no_look(course):
     course._newest = course.next_look
 
 
-def test_stop_between_two_looks_is_detected(open_cup):
+def test_stop_without_a_look_is_detected(open_cup):
+    cup = open_cup(minutes=1.0)
+    assert cup.play()
+    cup.league.stop_early("cup", rounds=4, games=GAMES)
+    with pytest.raises(Difference, match="stopped after 4 rounds: there is no look after that"):
+        cup.verify()
+
+
+def test_stop_of_a_ladder_without_minutes_is_detected(open_cup):
     cup = open_cup()
     assert cup.play()
-    cup.league.stop_early("cup", rounds=7, games=GAMES)
-    with pytest.raises(Difference, match="stopped after 7 rounds: there is no look after that"):
+    cup.league.stop_early("cup", rounds=2, games=GAMES)
+    with pytest.raises(Difference, match="the games ended"):
         cup.verify()
+
+
+def test_run_goes_on_only_from_games_that_follow_from_the_results(open_cup, monkeypatch):
+    cup = open_cup()
+    monkeypatch.setattr(LadderCourse, "take_look", lambda course, _: take_no_look(course))
+    assert not cup.play(until=41)
+    monkeypatch.undo()
+    with pytest.raises(RefereeError, match="its games do not follow from its results; to find the"):
+        cup.play()
+
+
+def test_sums_that_no_skills_fit_are_refused(open_cup, monkeypatch):
+    cup = open_cup()
+
+    def fit(*_, **__):
+        raise ArithmeticError("the fit has not converged")
+
+    monkeypatch.setattr("referee.ratings.information.fit", fit)
+    with pytest.raises(Difference, match="ladder: earlier: the fit has not converged"):
+        cup.verify()
+
+
+def test_bots_whose_order_is_well_known_all_play(tmp_path):
+    won = {pair: 8000 if pair[1] - pair[0] == 1 else 9900 for pair in PAIRS}
+    earlier = tuple(Meetings(*pair, 10_000, won[pair]) for pair in PAIRS)
+    played = pairs_of(take_looks(make_ladder(tmp_path, earlier=earlier), 3).games[:60])
+    assert len({bot for pair in played for bot in pair}) == 4
+
+
+def test_tables_of_a_ladder_do_not_change_between_versions(tmp_path):
+    """If this fails, ladders that are stored cannot be verified any more: give the algorithm another name."""
+    course = take_looks(make_ladder(tmp_path, seats=3), 3)
+    numbers = {str(SAMPLE_BOTS / bot): str(number) for number, bot in enumerate(BOTS)}
+    tables = ["".join(numbers[bot] for bot in game.bots) for game in course.games[:63:3]]
+    assert tables == TABLES

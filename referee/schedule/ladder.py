@@ -1,0 +1,60 @@
+"""Plan a ladder: its rounds, with tables that its looks replace.
+
+A ladder chooses the bots of each round when it knows the results before (`referee.tournament.ladder`). The plan fixes
+how many matches each round has. Its own tables only hold the places: bots in the order of the list, again and again.
+
+- A round has at least `ROUND_GAMES` games, and two for each lane, because workers are idle while the last games of a
+  round are played.
+- Rounds grow, because a choice for many games costs little when many are already known: a round has at least a
+  twentieth of the games before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from referee.records import ScheduledGame
+from referee.schedule import Match, Stage, check_stages, expand_matches
+
+ROUND_GAMES = 20
+_GROWTH = 20
+"""A round has at least the games before it, divided by this number."""
+
+
+def ladder_schedule(
+    tournament: str, bots: Sequence[str], stages: Sequence[Stage], *, lanes: int
+) -> tuple[ScheduledGame, ...]:
+    """Return the planned schedule of a ladder, in the order of play.
+
+    Args:
+        tournament: the name of the tournament, used in ids.
+        bots: the names of the bots.
+        stages: one stage; `Stage.matches` is the number of all matches.
+        lanes: the number of lanes, at least the number of seats of a table.
+
+    Raises ValueError if `check_stages` does, or if there is not exactly one stage.
+    """
+    check_stages(bots, stages, lanes)
+    [stage] = stages
+    rounds = _number_rounds(stage, lanes)
+    matches = (
+        Match(
+            0,
+            next(rounds),
+            tuple((number * stage.seats + seat) % len(bots) for seat in range(stage.seats)),
+        )
+        for number in range(stage.matches)
+    )
+    return expand_matches(tournament, bots, stages, matches, lanes=lanes)
+
+
+def _number_rounds(stage: Stage, lanes: int) -> Iterator[int]:
+    """Yield the number of the round of each match."""
+    number = played = 0
+    while True:
+        number += 1
+        games = max(ROUND_GAMES, 2 * lanes, played // _GROWTH)
+        matches = -(-games // stage.seats)
+        played += matches * stage.seats
+        for _ in range(matches):
+            yield number
