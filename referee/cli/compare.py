@@ -34,6 +34,8 @@ from referee.cli.options import (
     LeagueOption,
     LogsOption,
     MessagesOption,
+    PlayedRulesetOption,
+    PlayedSeatsOption,
     notes,
 )
 from referee.cli.playing import (
@@ -81,9 +83,7 @@ def compare(
         ),
     ],
     other: Annotated[str, typer.Argument(help="The bot to compare BOT with.")],
-    ruleset: Annotated[
-        str, typer.Option("--ruleset", help=f"One of {', '.join(RULESETS)}.")
-    ] = "basic",
+    ruleset: PlayedRulesetOption = "basic",
     confidence: Annotated[
         float,
         typer.Option(
@@ -180,10 +180,8 @@ def challenge(
     bot: Annotated[
         str, typer.Argument(help="A bot of the league: NAME (its newest version) or NAME@VERSION.")
     ],
-    ruleset: Annotated[
-        str, typer.Option("--ruleset", help=f"One of {', '.join(RULESETS)}.")
-    ] = "basic",
-    seats: Annotated[int, typer.Option("--seats", help="The number of bots at a table.")] = 2,
+    ruleset: PlayedRulesetOption = "basic",
+    seats: PlayedSeatsOption = 2,
     budget: Annotated[
         int, typer.Option("--budget", metavar="GAMES", help="The maximum number of games.")
     ] = CHALLENGE_GAMES,

@@ -25,13 +25,14 @@ from referee.cli.options import (
     LeagueOption,
     LogsOption,
     MessagesOption,
+    PlayedRulesetOption,
+    PlayedSeatsOption,
     notes,
 )
 from referee.cli.playing import choose_settings, open_new_tournament, play_to_end
 from referee.errors import UserError
 from referee.reports.selection import GameFilter
 from referee.roster.roster import SAMPLE_BOTS
-from referee.rules.ruleset import RULESETS
 from referee.schedule.extension import LADDER
 from referee.store.league import League
 from referee.tournament.config import LadderStart, TournamentConfig
@@ -59,10 +60,8 @@ def run(
             help="After N minutes, choose no further matches; those that are chosen are played to the end.",
         ),
     ] = LADDER_MINUTES,
-    ruleset: Annotated[
-        str, typer.Option("--ruleset", help=f"One of {', '.join(RULESETS)}.")
-    ] = "basic",
-    seats: Annotated[int, typer.Option("--seats", help="The number of bots at a table.")] = 2,
+    ruleset: PlayedRulesetOption = "basic",
+    seats: PlayedSeatsOption = 2,
     games: Annotated[
         int,
         typer.Option(
@@ -85,9 +84,8 @@ def run(
 
     The newest version of each bot that is not retired takes part. It is left out, with a message, if it does not play
     the ruleset or asks for more than the default limits. New bots play first, then bots that are near each other.
-    Earlier games of
-    the league count. The matches are a tournament, stored in the league under a name such as `ladder-duel`. After Ctrl-C,
-    `referee tournament resume` continues it.
+    Earlier games of the league count. The matches are a tournament, stored in the league under a name such as
+    `ladder-duel`. After Ctrl-C, `referee tournament resume` continues it.
 
     Example: referee ladder run --ruleset duel --minutes 5
     """
@@ -126,22 +124,11 @@ def make_ladder(
 
     Raises UserError if a value is wrong, or if there are too few or too many bots.
     """
-    # numpy loads slowly, and help does not need it
-    from referee.ratings.information import PairSums  # noqa: PLC0415
-    from referee.tournament.ladder import MAX_LADDER_BOTS  # noqa: PLC0415
+    from referee.ratings.information import PairSums  # noqa: PLC0415 - numpy loads slowly
 
     if not 0 < minutes < math.inf:
         raise UserError("--minutes: it must be a number above 0")
-    if len(bots) < 2:  # noqa: PLR2004 - a match
-        raise UserError(
-            f"{store.where}: a ladder needs at least two bots that play {ruleset}, and has {len(bots)};"
-            f" to add one, such as a sample bot: referee bots submit {SAMPLE_BOTS / 'greedy'}"
-        )
-    if len(bots) > MAX_LADDER_BOTS:
-        raise UserError(
-            f"{store.where}: a ladder has at most {MAX_LADDER_BOTS} bots, and {len(bots)} play {ruleset};"
-            " to take some out: referee bots retire NAME"
-        )
+    _check_number(store, len(bots), ruleset)
     content = {
         "name": f"ladder-{ruleset}",
         "bots": bots,
@@ -165,3 +152,19 @@ def make_ladder(
         schedule=LADDER,
         ladder=LadderStart(earlier=earlier, minutes=minutes),
     )
+
+
+def _check_number(store: League, bots: int, ruleset: str) -> None:
+    """Raise UserError if a ladder cannot have this number of bots."""
+    from referee.tournament.ladder import MAX_LADDER_BOTS  # noqa: PLC0415 - numpy loads slowly
+
+    if bots < 2:  # noqa: PLR2004 - a match
+        raise UserError(
+            f"{store.where}: a ladder needs at least two bots that play {ruleset}, and has {bots};"
+            f" to add one, such as a sample bot: referee bots submit {SAMPLE_BOTS / 'greedy'}"
+        )
+    if bots > MAX_LADDER_BOTS:
+        raise UserError(
+            f"{store.where}: a ladder has at most {MAX_LADDER_BOTS} bots, and {bots} play {ruleset};"
+            " to take some out: referee bots retire NAME"
+        )

@@ -27,6 +27,7 @@ from referee.ratings.stopping import (
     MIN_CONFIDENCE,
 )
 from referee.reports.formats import csv_text, find_fields, items_of, json_text
+from referee.rules.ruleset import RULESETS
 
 _SIMILAR = {"µ": "u", "×": "x", "·": ".", "…": "..."}
 """ASCII texts for characters that the referee prints. Others are written as `\\xe9` or `\\u20ac`."""
@@ -234,6 +235,10 @@ TournamentOption = Annotated[
     str | None,
     typer.Option("--tournament", help="Only games of this tournament."),
 ]
+PlayedRulesetOption = Annotated[
+    str, typer.Option("--ruleset", help=f"One of {', '.join(RULESETS)}.")
+]
+PlayedSeatsOption = Annotated[int, typer.Option("--seats", help="The number of bots at a table.")]
 RulesetOption = Annotated[str | None, typer.Option("--ruleset", help="Only games of this ruleset.")]
 SeatsOption = Annotated[
     int | None, typer.Option("--seats", min=2, max=5, help="Only games with this number of seats.")

@@ -61,10 +61,7 @@ def fit(
     skills = priors.copy() if start is None else np.broadcast_to(start, priors.shape).copy()
     for _ in range(_STEPS):
         lead = (skills[:, first] - skills[:, second]) / scale
-        worse = compared - better
-        win, loss = hazard(lead), hazard(-lead)
-        pull = (better * win - worse * loss) / scale
-        bend = (better * win * (win + lead) + worse * loss * (loss - lead)) / scale**2
+        pull, bend = _derive(lead, compared, better, scale)
         slope = precision * (priors - skills) + _sum_pulls(first, second, pull, skills.shape[1])
         curvature = _curvature(first, second, bend, skills.shape[1], precision)
         step = np.linalg.solve(curvature, slope[:, :, None])[:, :, 0]
@@ -79,8 +76,9 @@ def covariance(
 ) -> Floats:
     """Return the (n, n) covariance of the skills of a fit, by Laplace's approximation.
 
-    This approximation is a normal distribution with the same maximum and the same curvature there as the posterior. It takes the games
-    of a match as independent, which they are not; so use it to compare uncertainties, and `intervals.py` to state them.
+    This approximation is a normal distribution with the same maximum and the same curvature there as the posterior. It
+    takes the games of a match as independent, which they are not; so use it to compare uncertainties, and
+    `intervals.py` to state them.
 
     Args:
         pairs: (P, 2) as for `fit`.
@@ -92,8 +90,7 @@ def covariance(
     scale = np.sqrt(2) * settings.beta
     first, second = pairs[:, 0], pairs[:, 1]
     lead = (skills[first] - skills[second]) / scale
-    win, loss, worse = hazard(lead), hazard(-lead), compared - better
-    bend = (better * win * (win + lead) + worse * loss * (loss - lead)) / scale**2
+    _, bend = _derive(lead, compared, better, scale)
     inverse: Floats = np.linalg.inv(
         _curvature(first, second, bend[None], len(skills), settings.sigma**-2)[0]
     )
@@ -128,6 +125,23 @@ def hazard(lead: Floats) -> Floats:
     """
     hazard: Floats = np.exp(-lead * lead / 2 - _LOG_ROOT_TAU - log_ndtr(lead))
     return hazard
+
+
+def _derive(lead: Floats, compared: Floats, better: Floats, scale: float) -> tuple[Floats, Floats]:
+    """Return the derivatives of the log posterior with respect to the lead of each pair: the first ones, then the second ones.
+
+    The second derivatives have the sign reversed.
+
+    Args:
+        lead: the lead of the first bot of each pair, divided by `scale`.
+        compared: sum of the weights of the meetings of each pair.
+        better: sum of the weights of the meetings in which the first bot ranked higher.
+        scale: sqrt(2) beta.
+    """
+    win, loss, worse = hazard(lead), hazard(-lead), compared - better
+    pull = (better * win - worse * loss) / scale
+    bend = (better * win * (win + lead) + worse * loss * (loss - lead)) / scale**2
+    return pull, bend
 
 
 def _sum_pulls(first: Ints, second: Ints, pull: Floats, bots: int) -> Floats:

@@ -189,6 +189,7 @@ class Conductor:
         workers: the workers that play the games, for example `local_workers`. It is entered once.
         on_game_stored: called for each game that a worker has returned, when all of these games are stored.
         say: called with a sentence if fewer games are played at the same time than the tournament file says.
+        now_s: the time in seconds, for the minutes of a ladder.
 
     Raises UserError if the league's copy of a bot is gone.
     """
@@ -203,6 +204,7 @@ class Conductor:
         *,
         on_game_stored: Callable[[ScheduledGame, GameRecord], None],
         say: Callable[[str], None],
+        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._league = league
         self._tournament = tournament
@@ -210,6 +212,7 @@ class Conductor:
         self._on_game_stored = on_game_stored
         self._say = say
         self._has_said_portion = False
+        self._now_s = now_s
         self._open_workers = workers
         specs = {text: roster.spec(bot) for text, bot in tournament.bots.items()}
         self._bots = {
@@ -220,7 +223,7 @@ class Conductor:
         """The indices in the schedule of the first game of each part, and of the first game after each look so far."""
         self._draining = False
         self._end_s = math.inf
-        """When a ladder stops at the next look, in the seconds of `_now_s`."""
+        """When a ladder stops at the next look, in the seconds of `now_s`."""
         self._feeder: Feeder | None = None
         self._workers: WorkerGroup | None = None
 
@@ -233,9 +236,8 @@ class Conductor:
         async with self._open_workers as workers, self._noting_hosts():
             self._workers = workers
             course = make_course(self._tournament.config) if self._tournament.may_stop else None
-            ladder = self._tournament.config.ladder
-            if ladder is not None and ladder.minutes is not None:
-                self._end_s = _now_s() + ladder.minutes * 60
+            if (ladder := self._tournament.config.ladder) is not None:
+                self._end_s = self._now_s() + ladder.minutes * 60
             while True:
                 look = None if course is None else course.next_look
                 games = len(self._tournament.schedule) if look is None else look.games
@@ -357,7 +359,7 @@ class Conductor:
         if len(results) > look.games:
             self._check_course(course)
             return
-        if look.games and _now_s() >= self._end_s:
+        if look.games and self._now_s() >= self._end_s:
             course.stop()
         if course.stopped_after is not None:
             self._league.stop_early(name, rounds=look.rounds, games=look.games)
@@ -378,10 +380,6 @@ class Conductor:
 
     def _count_stored(self) -> int:
         return len(self._league.forfeits(self._tournament.name))
-
-
-def _now_s() -> float:
-    return time.monotonic()
 
 
 @contextmanager

@@ -66,8 +66,8 @@ class LadderStart:
     earlier: tuple[Meetings, ...]
     """What the earlier games of the ruleset in the league tell about each pair that has met. The bots are positions in
     `TournamentConfig.bots`."""
-    minutes: float | None
-    """A run of the ladder ends at the first look after this many minutes; None: when all planned games are played."""
+    minutes: float
+    """A run of the ladder ends at the first look after this many minutes, at the latest when all planned games are played."""
 
     def __post_init__(self) -> None:
         for each in self.earlier:
@@ -75,7 +75,7 @@ class LadderStart:
                 raise ValueError(f"earlier: {each.first} and {each.second} are no pair")
             if not 0 <= each.better <= each.compared < _MOST_COMPARED:
                 raise ValueError(f"earlier: better: {each.better} is not from 0 to {each.compared}")
-        if self.minutes is not None and not self.minutes > 0:
+        if not self.minutes > 0:
             raise ValueError("minutes must be more than 0")
 
 

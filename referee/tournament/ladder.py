@@ -1,9 +1,9 @@
 """Follow a ladder: at each look, choose the tables that tell most about the order of its bots.
 
 A ladder is a tournament of one stage. `schedule.ladder` plans its rounds. There is a look before each round, which
-replaces the bots of all tables of the round. Tables of later rounds stay as planned. The choice depends only on the results before the
-look and on what the ladder started with (`LadderStart`),
-which is part of the committed configuration. So anybody who has the results can compute the same tables.
+replaces the bots of all tables of the round. Tables of later rounds stay as planned. The choice depends only on the
+results before the look and on what the ladder started with (`LadderStart`), which is part of the committed
+configuration. So anybody who has the results can compute the same tables.
 
 The first two bots of a table are the pair whose match has the largest gain; `ratings.information` defines the gain.
 Each further bot is the one with the largest sum of gains with the bots at the table. A new bot is the least
@@ -50,12 +50,13 @@ class LadderCourse(Course):
     """
 
     def __init__(self, config: TournamentConfig) -> None:
-        self._start = _check(config)
+        start = _check(config)
         super().__init__(config)
         self._stage = config.stages[0]
-        self._earlier = PairSums.from_meetings(len(self._bots), self._start.earlier)
+        self._earlier = PairSums.from_meetings(len(self._bots), start.earlier)
         self._looks = _list_looks(self.games)
-        self._newest: Look | None = None
+        self._looks_taken = 0
+        """The number of looks that are taken."""
 
     @property
     def stops(self) -> Sequence[int]:
@@ -65,9 +66,8 @@ class LadderCourse(Course):
     @property
     def next_look(self) -> Look | None:
         """See `Course.next_look`."""
-        taken = 0 if self._newest is None else self._looks.index(self._newest) + 1
-        is_over = self.stopped_after is not None or taken == len(self._looks)
-        return None if is_over else self._looks[taken]
+        is_over = self.stopped_after is not None or self._looks_taken == len(self._looks)
+        return None if is_over else self._looks[self._looks_taken]
 
     def take_look(self, results: ResultColumns) -> None:
         """Take the next look: choose the tables of the round after it.
@@ -76,7 +76,7 @@ class LadderCourse(Course):
         """
         look = self.next_look
         assert look is not None  # noqa: S101 - callers check it
-        self._newest = look
+        self._looks_taken += 1
         following = self.next_look
         played = results.select(slice(look.games)).by_ruleset().get(self._stage.ruleset.name)
         sums = self._earlier
@@ -98,15 +98,10 @@ class LadderCourse(Course):
         self._set_matches([*matches[:first], *new, *matches[end:]])
 
     def stop(self) -> bool:
-        """Stop at the newest look: the games before it are the last ones.
-
-        Return False if the ladder has no time limit: then it plays all planned games.
-        """
-        assert self._newest is not None  # noqa: S101 - callers have taken a look
-        if self._start.minutes is None:
-            return False
-        self.stopped_after = self._newest.rounds
-        self.games = self.games[: self._newest.games]
+        """Stop at the newest look: the games before it are the last ones. Return True."""
+        newest = self._looks[self._looks_taken - 1]
+        self.stopped_after = newest.rounds
+        self.games = self.games[: newest.games]
         return True
 
 
@@ -160,8 +155,8 @@ def _choose_tables(
 def _fill_table(gains: Floats, seats: int, played: Counter[int]) -> list[int]:
     """Return the bots of the table with the largest gains.
 
-    The first two bots are those with the largest gain. Each further bot is the one with the largest sum of gains with the bots at the table. If sums are
-    equal, the bot that has played less comes first, and then the one that is listed first.
+    The first two bots are those with the largest gain. Each further bot is the one with the largest sum of gains with the
+    bots at the table. If sums are equal, the bot that has played less comes first, and then the one that is listed first.
     """
     table: list[int] = []
     scale = gains.max()

@@ -144,7 +144,7 @@ def make_ladder(shape):
         lanes=4,
         schedule="ladder-1",
         stages=(replace(stage, balanced=True, matches=shape.matches),),
-        ladder=LadderStart(earlier=(), minutes=None),
+        ladder=LadderStart(earlier=(), minutes=60.0),
     )
 
 

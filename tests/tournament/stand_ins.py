@@ -89,7 +89,7 @@ class Cup:
         bots = asyncio.run(enter_bots(config, self.roster, now_us=0))
         create_tournament(self.league, config, bots, seed=SEED, now_us=0)
 
-    def play(self, until=None):
+    def play(self, until=None, **options):
         """Play to the end, or until `until` games are stored; return True at the end."""
         conductor = None
         stored = len(self.league.forfeits("cup"))
@@ -108,6 +108,7 @@ class Cup:
             open_workers(),
             on_game_stored=count,
             say=print,
+            **options,
         )
         return asyncio.run(conductor.play_missing_games())
 

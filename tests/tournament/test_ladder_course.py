@@ -13,6 +13,7 @@ from stand_ins import Cup
 
 from referee.errors import RefereeError, UserError
 from referee.match.replay import Difference
+from referee.ratings.information import Beliefs
 from referee.ratings.stopping import StopCondition
 from referee.records import GameResult, Meetings
 from referee.result_columns import ResultColumns
@@ -56,7 +57,7 @@ TABLES = [
 """The tables of the first three rounds in `test_tables_of_a_ladder_do_not_change_between_versions`."""
 
 
-def make_ladder(folder, *, seats=2, earlier=(), minutes=None):
+def make_ladder(folder, *, seats=2, earlier=(), minutes=60.0):
     """Return the configuration of a ladder of four bots with 80 games."""
     file = folder / "ladder.toml"
     bots = ", ".join(f'"{SAMPLE_BOTS / bot}"' for bot in BOTS)
@@ -150,18 +151,20 @@ def test_every_match_has_different_bots_and_all_seatings(tmp_path, seats):
 
 
 def test_tables_do_not_depend_on_the_last_bits_of_gains(tmp_path, monkeypatch):
-    config, gains = make_ladder(tmp_path), LadderCourse.__init__.__globals__["Beliefs"].gains
+    config, gains = make_ladder(tmp_path), Beliefs.gains
     exact = take_looks(config, 2).games
     rng = np.random.default_rng(1)
-    monkeypatch.setattr(
-        "referee.ratings.information.Beliefs.gains",
-        lambda beliefs: gains(beliefs) * (1 + rng.uniform(-1e-12, 1e-12)),
-    )
+
+    def disturb(beliefs):
+        found = gains(beliefs)
+        return found * (1 + rng.uniform(-1e-12, 1e-12, found.shape))
+
+    monkeypatch.setattr(Beliefs, "gains", disturb)
     assert take_looks(config, 2).games == exact
 
 
 def test_stopped_course_ends_with_the_games_before_the_newest_look(tmp_path):
-    course = take_looks(make_ladder(tmp_path, minutes=1.0), 3)
+    course = take_looks(make_ladder(tmp_path), 3)
     assert course.stop()
     assert (course.stopped_after, len(course.games), course.next_look) == (2, 40, None)
 
@@ -196,8 +199,8 @@ def test_impossible_start_is_refused(tmp_path, changes, says):
 
 def test_configuration_that_contradicts_itself_is_refused(tmp_path):
     config = make_ladder(tmp_path)
-    twice = LadderStart(earlier=(Meetings(0, 1, 2, 1), Meetings(0, 1, 2, 2)), minutes=None)
-    fifth = LadderStart(earlier=(Meetings(0, 4, 2, 1),), minutes=None)
+    twice = LadderStart(earlier=(Meetings(0, 1, 2, 1), Meetings(0, 1, 2, 2)), minutes=60.0)
+    fifth = LadderStart(earlier=(Meetings(0, 4, 2, 1),), minutes=60.0)
     for changes, says in (
         ({"stages": config.stages * 2}, "a ladder has one stage, balanced and without challengers"),
         ({"schedule": "balanced-1"}, "a ladder has the schedule ladder-1, not balanced-1"),
@@ -255,8 +258,7 @@ def test_ladder_ends_at_the_first_look_after_its_minutes(open_cup, tmp_path, mon
 
     add = type(cup.league).add_games
     monkeypatch.setattr(type(cup.league), "add_games", add_games)
-    monkeypatch.setattr("referee.tournament.conduct._now_s", lambda: now[0])
-    assert cup.play()
+    assert cup.play(now_s=lambda: now[0])
     assert cup.stopped_after == 2
     assert len(cup.schedule) == len(cup.league.forfeits("cup")) == 40
     assert find_state(cup.league, "cup").parts[0].finished
@@ -279,7 +281,7 @@ def test_other_tables_than_the_chosen_ones_are_detected(open_cup, monkeypatch):
 
 def take_no_look(course):
     """Take the next look, but leave all tables as planned."""
-    course._newest = course.next_look
+    course._looks_taken += 1
 
 
 def test_stop_without_a_look_is_detected(open_cup):
@@ -287,14 +289,6 @@ def test_stop_without_a_look_is_detected(open_cup):
     assert cup.play()
     cup.league.stop_early("cup", rounds=4, games=GAMES)
     with pytest.raises(Difference, match="stopped after 4 rounds: there is no look after that"):
-        cup.verify()
-
-
-def test_stop_of_a_ladder_without_minutes_is_detected(open_cup):
-    cup = open_cup()
-    assert cup.play()
-    cup.league.stop_early("cup", rounds=2, games=GAMES)
-    with pytest.raises(Difference, match="the games ended"):
         cup.verify()
 
 
