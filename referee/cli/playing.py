@@ -136,10 +136,10 @@ def open_new_tournament(
 def _select_isolation(
     choice: RungChoice, required: str | None, config: TournamentConfig, league: Path, db: str | None
 ) -> Isolation:
-    """Select the isolation of a tournament from a file; its bots may be missing in the league."""
-    changed = [entry.variant or entry.folder for entry in config.bots]
-    folders = [each for each in changed if each is not None]
-    names = [entry.text for entry, each in zip(config.bots, changed, strict=True) if each is None]
+    """Select the isolation of a new tournament. Bots that are given as folders or variants may be missing in the league."""
+    sources = [entry.variant or entry.folder for entry in config.bots]
+    folders = [each for each in sources if each is not None]
+    names = [entry.text for entry, each in zip(config.bots, sources, strict=True) if each is None]
     return select_isolation_for(
         choice.wanted, required, lambda: find_bots(folders, names, league, db)
     )

@@ -7,7 +7,8 @@ is well known, the lead of the other bot over all bots is known better.
 What is known is written as a normal distribution of all skills (`Beliefs`). Let a pair of bots have the expected lead d with the standard
 deviation s. The expected mistake of the pair is s phi(d / s) - |d| Phi(-|d| / s): the size of the true lead if the order is wrong, else 0. Phi
 and phi are the normal distribution function and its density. A match lowers the variance s². If s² falls a little, the expected mistake falls by
-the change times phi(d / s) / (2 s). The gain of a match is the sum, over all pairs, of the fall of s² times phi(d / s) / s.
+the change times phi(d / s) / (2 s). The gain of a match is the sum, over all pairs, of the fall of s² times phi(d /
+s) / s; it leaves out the constant factor 1/2.
 """
 
 from __future__ import annotations
@@ -91,8 +92,8 @@ class Beliefs:
     settings: Settings
 
     @classmethod
-    def from_games(cls, sums: PairSums, settings: Settings | None = None) -> Beliefs:
-        """Return what the games tell about the bots. The skills are the fit of the games."""
+    def from_sums(cls, sums: PairSums, settings: Settings | None = None) -> Beliefs:
+        """Return what the games tell about the bots. The skills are the fit. Raises ArithmeticError if it does not converge."""
         settings = settings or Settings()
         pairs = np.argwhere(sums.compared > 0)
         compared, better = (each[tuple(pairs.T)] for each in (sums.compared, sums.better))

@@ -8,9 +8,8 @@ A row is a frozen dataclass. The `Column` beside each field says how a table sho
         mu: Annotated[float, Column("mu", right=True, show=decimal(1))]
 
 `RowsTable` in `terminal.py` shows rows as tables; `json_text` and `csv_text` write rows for programs. The names of
-the fields are the keys in JSON and CSV and must never change. `json_text` and `csv_text` do not round numbers.
-
-A key is the title of its column: see `title_key`.
+the fields are the keys in JSON and CSV, and must not change after the first release. Each is derived from the title of its
+column: `title_key` has the rule, and a test checks it. `json_text` and `csv_text` do not round numbers.
 
 A text may come from a bot. Before a module prints the text, it must call `visible`, which escapes control characters.
 Rich must get the text as `Text`, never as markup, because Rich interprets brackets in markup.

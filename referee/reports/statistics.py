@@ -1,4 +1,4 @@
-"""Make rows of statistics over many games: pairs of bots, settled places, seats, machines, luck, collusion and total points.
+"""Make rows of statistics over many games: pairs of bots, neighbours, seats, machines, luck, collusion and total points.
 
 The winner of a tournament by total points is named as in the rulebooks (ruling R19).
 """
@@ -271,7 +271,7 @@ def crosstable_rows(bots: Sequence[str], pairs: Iterable[PairRow]) -> list[Cross
 
 
 def each_pair_once(rows: Iterable[PairRow]) -> tuple[PairRow, ...]:
-    """Leave out the row of each pair that has the bot with the lower fit first. Sort the other rows, best bot first.
+    """Keep one row for each pair: the one whose `bot` has the higher fit. Sort the other rows, best bot first.
 
     Args:
         rows: for each pair of some rulesets a row in both directions; all rows of a ruleset follow each other.

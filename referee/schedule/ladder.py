@@ -1,12 +1,12 @@
-"""Plan a ladder: its rounds, with tables that its looks replace.
+"""Plan the rounds of a ladder.
 
-A ladder chooses the bots of each round when it knows the results before (`referee.tournament.ladder`). The plan fixes
-how many matches each round has. Its own tables only hold the places: bots in the order of the list, again and again.
+The tables of the plan are placeholders: before each round, a look replaces them. It uses the results of all earlier rounds
+(`referee.tournament.ladder`). The placeholders have the bots in the order of the list, again and again. The number of games of
+a round is at least the largest of three, and the last round may have fewer:
 
-- A round has at least `ROUND_GAMES` games, and two for each lane, because workers are idle while the last games of a
-  round are played.
-- Rounds grow, because a choice for many games costs little when many are already known: a round has at least a
-  twentieth of the games before it.
+- `ROUND_GAMES`;
+- two for each lane, because workers are idle while the last games of a round are played;
+- a twentieth of the games before the round, because a choice for many games costs little when many are already known.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ At a look, after some rounds, the results decide who plays next. Two kinds of to
 plays the matches up to the next look. A ladder (module `ladder`) looks for the matches that tell most.
 
 A look uses only the games before it, and later games do not start before the look is over. Therefore a tournament plays the same games and
-stops at the same look with any number of workers, and in a resumed run. (Only the end of a ladder is a matter of time.) A ruleset whose neighbours are all settled plays no further match, so
+stops at the same look with any number of workers, and in a resumed run. A ladder is an exception: the clock decides
+at which look it ends. A ruleset whose neighbours are all settled plays no further match, so
 the number of games before a look depends on the looks before it.
 
 A `Course` computes looks and games from the configuration and the results alone. `conduct` stores what the course says, and
@@ -123,7 +124,7 @@ class Course:
         return list_look_rounds(self._config)[:-1]
 
     def stop(self) -> bool:
-        """Stop at the newest look if this is a matter of time; return whether it is. Only a ladder can be stopped so."""
+        """Stop at the newest look because the time is over. Return False if the tournament has no time limit: only a ladder has one."""
         return False
 
     @property

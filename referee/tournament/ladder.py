@@ -33,7 +33,7 @@ almost never changes a table."""
 
 
 def make_course(config: TournamentConfig) -> Course:
-    """Return the course of a tournament before its first look.
+    """Return a `LadderCourse` for a ladder, and a `Course` for any other tournament. No look is taken yet.
 
     Raises ValueError and KeyError as `plan_games` does, and ValueError if the configuration of a ladder contradicts itself.
     """
@@ -72,7 +72,8 @@ class LadderCourse(Course):
     def take_look(self, results: ResultColumns) -> None:
         """Take the next look: choose the tables of the round after it.
 
-        Raises ValueError if no skills fit the sums that the ladder started with. Real games have no such sums.
+        Raises ValueError if the fit does not converge. This happens only if somebody has written other sums of earlier games
+        into the configuration.
         """
         look = self.next_look
         assert look is not None  # noqa: S101 - callers check it
@@ -86,7 +87,7 @@ class LadderCourse(Course):
         first = look.games // self._stage.seats
         end = len(matches) if following is None else following.games // self._stage.seats
         try:
-            beliefs = Beliefs.from_games(sums)
+            beliefs = Beliefs.from_sums(sums)
         except ArithmeticError as error:
             raise ValueError(f"ladder: earlier: {error}") from error
         tables = _choose_tables(
@@ -134,17 +135,17 @@ def _list_looks(games: Sequence[ScheduledGame]) -> list[Look]:
 
 
 def _choose_tables(
-    beliefs: Beliefs, seats: int, earlier: Sequence[Sequence[int]]
+    beliefs: Beliefs, seats: int, so_far: Sequence[Sequence[int]]
 ) -> Iterator[tuple[int, ...]]:
     """Yield the clockwise order of the bots of each further match. Each match counts as played for the next choice.
 
     Args:
         beliefs: what is known before the next match.
         seats: the number of seats of a table.
-        earlier: the clockwise order of the bots in each earlier match of the ladder.
+        so_far: the clockwise order of the bots in each match of the ladder before.
     """
-    orders = SeatOrders(earlier)
-    played = Counter(bot for order in earlier for bot in order)
+    orders = SeatOrders(so_far)
+    played = Counter(bot for order in so_far for bot in order)
     while True:
         table = _fill_table(beliefs.gains(), seats, played)
         yield orders.choose(sorted(table))

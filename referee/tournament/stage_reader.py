@@ -94,7 +94,7 @@ class _StageReader:
         return _Source(StageTable(**(top | own)), title, frozenset(top))
 
     def _read(self, source: _Source) -> Iterator[Stage]:
-        """Yield a stage for each table size in one TOML table: one for each table size."""
+        """Yield one stage for each table size that a TOML table names."""
         table = source.table
         ruleset = self._read_ruleset(source)
         sizes = self._read_table_sizes(source)
@@ -134,7 +134,7 @@ class _StageReader:
         )
 
     def _read_table_sizes(self, source: _Source) -> dict[str, int]:
-        """Return the numbers of seats in a table of the file, each by its key, such as `tables[1]`."""
+        """Return the table sizes that a TOML table names, each by its key, such as `tables[1]`."""
         table, key = source.table, source.key("tables")
         if table.tables is None and table.seats is None:
             self._mistakes.add(source.key("seats"), "missing")

@@ -124,7 +124,7 @@ def play_ladder(shape, skills, rng):
 def fit(games):
     """Return the (n,) fits after `games`."""
     [results] = games.by_ruleset().values()
-    return Beliefs.from_games(PairSums.from_results(games.bots, results)).skills
+    return Beliefs.from_sums(PairSums.from_results(games.bots, results)).skills
 
 
 def make_ladder(shape):

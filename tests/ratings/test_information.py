@@ -24,7 +24,7 @@ def games():
 
 
 def know(games):
-    return Beliefs.from_games(PairSums.from_results(games.bots, games))
+    return Beliefs.from_sums(PairSums.from_results(games.bots, games))
 
 
 def lead_variances(beliefs):
@@ -93,9 +93,9 @@ def test_match_of_more_bots_is_the_same_as_matches_of_its_pairs(games):
 
 def test_uncertainty_after_a_match_is_that_of_a_fit_with_its_expected_result():
     """With equal skills, the expected result of two games is one win each."""
-    no_games = Beliefs.from_games(PairSums.from_meetings(3, ()))
+    no_games = Beliefs.from_sums(PairSums.from_meetings(3, ()))
     played = PairSums.from_meetings(3, [Meetings(0, 1, 2, 1)])
-    expected = Beliefs.from_games(played).covariance
+    expected = Beliefs.from_sums(played).covariance
     assert np.allclose(no_games.after_match((0, 1)).covariance, expected)
 
 
