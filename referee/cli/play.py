@@ -257,10 +257,10 @@ def _select_ruleset(name: str, players: int) -> Ruleset:
     if rules is None:
         known, similar = ", ".join(RULESETS), did_you_mean(name, RULESETS)
         raise UserError(f"--ruleset: unknown ruleset {name!r}{similar}; choose one of {known}")
-    if not rules.min_players <= players <= rules.max_players:
-        raise UserError(
-            f"BOTS: {name} is for {rules.min_players} to {rules.max_players} players, not {players}"
-        )
+    try:
+        rules.check_players(players)
+    except ValueError as error:
+        raise UserError(f"BOTS: {error}") from None
     return rules
 
 

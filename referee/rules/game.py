@@ -75,9 +75,18 @@ class Game:
         except (StopIteration, GameEnded):
             found = None
         else:
-            found = game.decision and game.decision.kind
+            found = game.kind
         if found is not kind:
             raise ValueError(f"the turn has no decision {kind.value} now")
+        return game
+
+    @classmethod
+    def restore(cls, table: Table, kind: DecisionKind | None, outcome: Outcome | None) -> Game:
+        """Return a game in the position of another one, from a copy of its table, its `kind` and its `outcome`."""
+        if kind is not None:
+            return cls.from_table(table, kind)
+        game = cls.__new__(cls)
+        game.table, game.outcome, game.decision = table, outcome, None
         return game
 
     def _start(self, table: Table, kind: DecisionKind = DecisionKind.PLAY) -> None:
@@ -97,6 +106,11 @@ class Game:
     def players(self) -> int:
         """The number of seats."""
         return self.table.players
+
+    @property
+    def kind(self) -> DecisionKind | None:
+        """The kind of the next decision; None once the game is over."""
+        return None if self.decision is None else self.decision.kind
 
     def view(self, seat: int) -> View:
         """Return everything that `seat` may know now (ruling R13)."""
@@ -126,11 +140,7 @@ class Game:
 
     def copy(self) -> Game:
         """Return an independent game in the same position, for search."""
-        if self.decision is not None:
-            return Game.from_table(self.table.copy(), self.decision.kind)
-        copied = Game.__new__(Game)
-        copied.table, copied.outcome, copied.decision = self.table.copy(), self.outcome, None
-        return copied
+        return Game.restore(self.table.copy(), self.kind, self.outcome)
 
     def _begin_turn(self, kind: DecisionKind = DecisionKind.PLAY) -> None:
         self._steps: Steps = turn(self.table, kind)

@@ -200,7 +200,8 @@ class Ruleset:
     def check_players(self, players: int) -> None:
         """Raise ValueError when the ruleset does not allow this number of players."""
         if not self.min_players <= players <= self.max_players:
-            allowed = f"{self.min_players} to {self.max_players}"
+            low, high = self.min_players, self.max_players
+            allowed = f"{low}" if low == high else f"{low} to {high}"
             raise ValueError(f"{self.name} is for {allowed} players, not {players}")
 
     def snatches(self, attacker: Layer, victim: Layer) -> bool:

@@ -143,9 +143,7 @@ class TrainingGame:
         """Return the observation of a seat, and its mask, whose numbers are all 0 unless the seat has to decide."""
         decision = self.game.decision
         return {
-            "observation": self.encoding.observe(
-                self.game.view(seat), decision.kind if decision else None
-            ),
+            "observation": self.encoding.observe(self.game.view(seat), self.game.kind),
             "action_mask": make_mask(decision.legal if decision and decision.seat == seat else ()),
         }
 

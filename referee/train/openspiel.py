@@ -151,6 +151,8 @@ class LazyGame:
         self._first_views: tuple[View, ...] = ()
         self._sets: dict[int, InformationSet] = {}
         """The information sets of the next decision, by seat."""
+        self._drawn_for: int | None = None
+        """The seat that cannot tell this game from another one, from which it was drawn; None if it was not drawn."""
 
     def __deepcopy__(self, _memo: object) -> Self:
         """Return an independent game in the same position; OpenSpiel copies states in this way."""
@@ -164,18 +166,13 @@ class LazyGame:
     def __getstate__(self) -> dict[str, Any]:
         """Return what pickle can write; OpenSpiel serialises states with pickle. A game itself has a generator."""
         game = self.game
-        packed = game and (game.table, _kind(game), game.outcome)
+        packed = game and (game.table, game.kind, game.outcome)
         return self.__dict__ | {"game": packed, "_sets": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         if state["game"] is not None:
-            table, kind, outcome = state["game"]
-            if kind is not None:
-                self.game = Game.from_table(table, kind)
-            else:
-                self.game = Game.__new__(Game)
-                self.game.table, self.game.outcome, self.game.decision = table, outcome, None
+            self.game = Game.restore(*state["game"])
 
     @property
     def needs_card(self) -> bool:
@@ -205,7 +202,11 @@ class LazyGame:
             self._try_deal()
 
     def draw(self, seat: int, chance: Random) -> LazyGame:
-        """Return a game that `seat`, which must decide now, cannot tell apart from this one."""
+        """Return a game that `seat`, which must decide now, cannot tell apart from this one.
+
+        The other seats of that game have no past, so it can be drawn again for `seat` only. Raises ValueError for a seat
+        that does not decide now, and for another seat of a game that was drawn.
+        """
         if seat not in self._sets:
             self._sets[seat] = self._make_information_set(seat)
         other = object.__new__(type(self))
@@ -214,6 +215,7 @@ class LazyGame:
         other._deck, other._decided = other.game.table.deck, 0
         other.events = tuple(redact(event, seat) for event in self.events)
         other._sets = {}
+        other._drawn_for = seat
         return other
 
     def _count_drawn(self, game: Game) -> int:
@@ -240,6 +242,10 @@ class LazyGame:
         if game is None or game.decision is None or game.decision.seat != seat or self.needs_card:
             raise ValueError(
                 f"only the player who decides now can resample; player {seat} does not decide now"
+            )
+        if self._drawn_for not in (None, seat):
+            raise ValueError(
+                f"this state was resampled for player {self._drawn_for}, so player {seat} has no past in it"
             )
         events = tuple(redact(event, seat) for event in self.events)
         start = _Start(self._ruleset, seat, self._first_views[seat])
@@ -326,16 +332,12 @@ class LinkoState(pyspiel.State):
         game = self.lazy_game.game
         if game is None:
             return f"the deal, {self.lazy_game.undecided.total()} cards are left"
-        text = [describe(game.view(seat), _kind(game)) for seat in range(game.players)]
+        text = [describe(game.view(seat), game.kind) for seat in range(game.players)]
         return "\n".join(text) + ("\na card is drawn" if self.lazy_game.needs_card else "")
 
     def _legal(self) -> Sequence[Action]:
         game = self.lazy_game.game
         return game.decision.legal if game and game.decision else ()
-
-
-def _kind(game: Game) -> DecisionKind | None:
-    return game.decision.kind if game.decision else None
 
 
 def describe(view: View, kind: DecisionKind | None) -> str:
@@ -375,14 +377,14 @@ class LinkoObserver:
         if game is None:
             self.tensor.fill(0)
         else:
-            self.tensor[:] = self._encoding.observe(game.view(player), _kind(game))
+            self.tensor[:] = self._encoding.observe(game.view(player), game.kind)
 
     def string_from(self, state: LinkoState, player: int) -> str:
         """Return the observation or the information state of a player as a text."""
         game = state.lazy_game.game
         if game is None:
             return "the deal"
-        text = describe(game.view(player), _kind(game))
+        text = describe(game.view(player), game.kind)
         if not self._perfect_recall:
             return text
         events = (str(redact(event, player)) for event in state.lazy_game.events)

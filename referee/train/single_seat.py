@@ -76,7 +76,8 @@ class SingleSeatEnv(gymnasium.Env[Array, np.int64]):
         self._opponents = tuple(opponents)
         self._fixed_seat = seat
         self._replaces = masked == "replace"
-        self._info: dict[str, Any] = {}
+        self._seat: int | None = None
+        """The seat of the agent; None before the first game."""
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -94,8 +95,7 @@ class SingleSeatEnv(gymnasium.Env[Array, np.int64]):
             for offset, bot in enumerate(self._opponents)
         }
         game.deal(seed, bots)
-        self._info = {"seat": self._seat}
-        return self._observe(), dict(self._info)
+        return self._observe()["observation"], {"seat": self._seat}
 
     def step(self, action: np.int64 | int) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         """Make the action with this number, and let the opponents decide.
@@ -103,24 +103,27 @@ class SingleSeatEnv(gymnasium.Env[Array, np.int64]):
         Raises MaskedActionError when the action is masked, unless masked actions are replaced.
         """
         game = self.training_game
-        if not self._info or game.decision is None:
+        if self._seat is None or game.decision is None:
             raise ResetNeeded("call `reset`, which starts a game")
         if self._replaces and not (mask := self.action_masks())[action]:
             action = self.np_random.choice(np.flatnonzero(mask))
         game.step(int(action))
-        over = game.decision is None
-        return self._observe(), game.rewards()[self._seat], over, False, dict(self._info)
+        over, reward = game.decision is None, game.rewards()[self._seat]
+        return self._observe()["observation"], reward, over, False, {"seat": self._seat}
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return True for each legal action."""
-        return self.training_game.observe(self._seat)["action_mask"].astype(bool)
+        return self._observe()["action_mask"].astype(bool)
 
     def render(self) -> str | None:
         """Show the table with all cards, also those that are hidden from the agent."""
         return self.training_game.render(self.render_mode)
 
-    def _observe(self) -> Array:
-        return self.training_game.observe(self._seat)["observation"]
+    def _observe(self) -> dict[str, Array]:
+        """Return the observation of the agent, and its mask."""
+        if self._seat is None:
+            raise ResetNeeded("call `reset`, which starts a game")
+        return self.training_game.observe(self._seat)
 
 
 gymnasium.register("Linko-v1", entry_point=f"{__name__}:{SingleSeatEnv.__name__}")

@@ -206,8 +206,8 @@ def _read_table(wish: Wish) -> tuple[Ruleset, list[str]]:
     twins = {seat for seat in seats if seats.count(seat) > 1}
     if twins:
         raise UserError(f"players: {min(twins)} has more than one place")
-    if not rules.min_players <= len(seats) <= rules.max_players:
-        few, many = rules.min_players, rules.max_players
-        wanted = f"{few}" if few == many else f"{few} to {many}"
-        raise UserError(f"players: {rules.name} is for {wanted} players, not {len(seats)}")
+    try:
+        rules.check_players(len(seats))
+    except ValueError as error:
+        raise UserError(f"players: {error}") from None
     return rules, seats

@@ -292,7 +292,7 @@ def test_league_of_a_newer_version_is_refused(here, played, command):
             "BOTS: 'eve' is no folder, and league: the league has no bot 'eve'",
         ),
         (("play", "random", "greedy", "--ruleset", "linko"), "--ruleset: unknown ruleset 'linko'"),
-        (("play", "random", "--ruleset", "duel"), "BOTS: duel is for 2 to 2 players, not 1"),
+        (("play", "random", "--ruleset", "duel"), "BOTS: duel is for 2 players, not 1"),
         (("play", "random", "greedy", "--watch", "--json"), "--watch, --json: choose one of them"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

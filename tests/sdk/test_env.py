@@ -120,7 +120,7 @@ def test_observation_has_the_listed_size(name, players, size):
 
 
 def test_encoding_refuses_a_wrong_number_of_seats():
-    with pytest.raises(ValueError, match="duel is for 2 to 2 players, not 3"):
+    with pytest.raises(ValueError, match="duel is for 2 players, not 3"):
         Encoding(RULESETS["duel"], 3)
 
 

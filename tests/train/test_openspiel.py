@@ -246,6 +246,7 @@ def test_resampled_state_looks_the_same_and_has_other_hidden_cards(name, players
     chance = random.Random(2)
     game = load(name, players)
     *_, state = play_deck(game, shuffled(RULESETS[name], 2), ())
+    differ = False
     for _ in range(60):
         state.apply_action(chance.choice(state.legal_actions()))
         if state.is_chance_node() or state.is_terminal():
@@ -255,8 +256,9 @@ def test_resampled_state_looks_the_same_and_has_other_hidden_cards(name, players
         assert other.information_state_string() == state.information_state_string()
         assert other.legal_actions() == state.legal_actions()
         assert all_cards(other.lazy_game.game) == Counter(dict(enumerate(FULL))) - Counter([0])
-    hands = [each.lazy_game.game.view(1 - min(seat, 1)).hand for each in (state, other)]
-    assert hands[0] != hands[1]
+        hands = [each.lazy_game.game.view(1 - min(seat, 1)).hand for each in (state, other)]
+        differ = differ or hands[0] != hands[1]
+    assert differ
     play_random(other, chance)
     assert other.is_terminal()
     assert not state.is_terminal()
@@ -268,6 +270,18 @@ def test_player_that_must_not_decide_cannot_resample():
         state.resample_from_infostate(1, random.random)
 
 
+def test_resampled_state_can_be_resampled_for_the_same_player_only():
+    chance = random.Random(4)
+    *_, state = play_deck(load("basic", 2), shuffled(RULESETS["basic"], 2), ())
+    other = state.resample_from_infostate(0, chance.random)
+    again = other.resample_from_infostate(0, chance.random)
+    assert again.information_state_string() == state.information_state_string()
+    while other.is_chance_node() or other.current_player() == 0:
+        other.apply_action(chance.choice(other.legal_actions()))
+    with pytest.raises(ValueError, match="resampled for player 0, so player 1 has no past in it"):
+        other.resample_from_infostate(1, chance.random)
+
+
 # Wrong input
 
 
@@ -275,7 +289,7 @@ def test_player_that_must_not_decide_cannot_resample():
     ("text", "message"),
     [
         ("linko(ruleset=poker)", "unknown ruleset 'poker'; choose one of"),
-        ("linko(ruleset=duel,players=3)", "duel is for 2 to 2 players, not 3"),
+        ("linko(ruleset=duel,players=3)", "duel is for 2 players, not 3"),
         ("linko(max_turns=0)", "max_turns is 0, but it must be at least 1"),
     ],
 )

@@ -136,7 +136,7 @@ def test_step_without_a_game_is_refused(steps):
     ("options", "message"),
     [
         ({"opponents": []}, "basic is for 2 to 5 players, not 1"),
-        ({"opponents": [min] * 2, "ruleset": "duel"}, "duel is for 2 to 2 players, not 3"),
+        ({"opponents": [min] * 2, "ruleset": "duel"}, "duel is for 2 players, not 3"),
         ({"opponents": [min], "ruleset": "poker"}, "unknown ruleset 'poker'; choose one of"),
         ({"opponents": [min], "seat": 2}, "there is no seat 2; the seats are 0 to 1"),
         ({"opponents": [min], "masked": "skip"}, "unknown masked 'skip'; choose one of error, re"),
