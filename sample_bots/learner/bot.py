@@ -36,14 +36,14 @@ HIDDEN_UNITS = 48
 NUMBERS = 13
 CARDS = 14
 """The 1s to the 13s, then the jokers. The count of a card is at its number minus 1."""
-JOKER = CARDS - 1
+JOKER_INDEX = CARDS - 1
 """Where the count of the jokers is."""
 COPIES = np.array([8] * NUMBERS + [5], np.float32)
 VALUES = np.arange(1, CARDS + 1, dtype=np.float32)
 PAIR = 2
 LOW = 5
 SIZES = 6
-"""Larger layers count as layers of this size where the chance of a snatch is estimated."""
+"""Larger layers count as layers of this size."""
 SLOTS = 6
 SLOT_0 = encode_action(DrawDisplay(0))
 CHOICES = {choice: encode_action(choice) for choice in Choice}
@@ -62,7 +62,7 @@ GHOST_VALUE = np.array(
 PLAYED = np.zeros((len(LISTED_ACTIONS), CARDS), np.float32)
 """The change of the hand by each play: negative counts."""
 PLAYED[np.arange(len(LISTED_ACTIONS)), VALUE - 1] -= NATURALS
-PLAYED[:, JOKER] -= JOKERS
+PLAYED[:, JOKER_INDEX] -= JOKERS
 
 
 class Situation:
@@ -108,7 +108,7 @@ class Situation:
         means = share[:, :, None] * self.unseen[:, None]  # (batch, opponent, card)
         means = np.broadcast_to(means[..., None], (*means.shape, SIZES)).copy()
         means[:, :, :NUMBERS, 1:] += means[
-            :, :, JOKER:, 1:
+            :, :, JOKER_INDEX:, 1:
         ]  # jokers complete pairs and larger layers
         # An opponent cannot snatch with a value if it has fewer such cards. The numbers are taken as Poisson numbers.
         fewer = np.empty_like(means)
@@ -119,7 +119,7 @@ class Situation:
             total = total + term
             fewer[..., size] = total
         fewer = np.maximum(fewer, 1e-6)
-        # A layer is safe if the opponent has no layer of the same size and any higher value.
+        # A layer is safe if the opponent has no layer of the same size and any higher value. Snatches by 1s are left out.
         safe = np.ones_like(fewer)
         safe[:, :, :-1] = np.cumprod(fewer[:, :, :0:-1], axis=2)[:, :, ::-1]
         return (1 - safe.prod(1)).astype(np.float32), (1 - safe[:, 0]).astype(np.float32)
@@ -144,7 +144,7 @@ class Situation:
             others.shape[1] / np.full(len(hand), 4, np.float32),
             self.leads.min(1) / 20,
             self.leads.mean(1) / 20,
-            self.display[..., JOKER].sum(1),
+            self.display[..., JOKER_INDEX].sum(1),
             matching.max(1) / 4,
             np.minimum(matching, 1).sum(1) / 4,
             own_risk,
@@ -197,7 +197,7 @@ class Situation:
         """Return the features of plays; 0 for all other actions."""
         value, size = VALUE[actions], SIZE[actions]
         is_play = (size > 0).astype(np.float32)
-        loses = self._loses(rows, value, size)
+        loses = self._find_victims(rows, value, size)
         victims = loses.sum(1)
         leads = (loses * self.leads[rows]).sum(1)
         capped = np.minimum(size, SIZES)
@@ -228,8 +228,8 @@ class Situation:
         ]
         return np.concatenate((sizes, np.stack(columns, 1)), axis=1, dtype=np.float32)
 
-    def _loses(self, rows: Ints, value: Ints, size: Ints) -> Floats:
-        """Return 1 for each opponent whose top layer each play snatches, in the shape (actions, opponents)."""
+    def _find_victims(self, rows: Ints, value: Ints, size: Ints) -> Floats:
+        """Return an array (actions, opponents), with 1 where the play snatches the top layer of the opponent."""
         tops, rules = self.top_values[rows, 1:], self.rules
         value = value[:, None]
         lower = tops < value
@@ -252,13 +252,13 @@ class Situation:
         columns = [
             *(actions == number for number in CHOICES.values()),
             draws_slot,
-            draws_slot * gained[:, JOKER],
+            draws_slot * gained[:, JOKER_INDEX],
             matching / 4,
             (gained[:, :NUMBERS] > 0).any(1) & (matching == 0),
             (gained * VALUES).sum(1) / np.maximum(count, 1) / CARDS,
             count / 4,
             leaves * snatched.sum(1) / 4,
-            leaves * snatched[:, JOKER],
+            leaves * snatched[:, JOKER_INDEX],
             discards * snatched.sum(1) / 4,
             leaves * lost_matching / 4,
             discards * lost_matching / 4,
@@ -283,7 +283,7 @@ def describe_hand(hand: Floats) -> Floats:
         (numbers > PAIR).sum(1) / 2,
         numbers.max(1) / 4,
         (numbers * numbers).sum(1) / 30,
-        hand[:, JOKER] / 2,
+        hand[:, JOKER_INDEX] / 2,
         (numbers[:, :LOW] == 1).sum(1) / 3,
         (numbers * VALUES[:NUMBERS]).sum(1) / 100,
     ]

@@ -1,7 +1,7 @@
 """Play many games at the same time, so that the network rates the actions of all of them in one pass.
 
-The games follow the rules without the environments of `referee.train`, which play one game each. The numbers of actions and
-the observations are the same.
+The games follow the rules without the environments of `referee.train`, which play one game each. The actions have the same
+numbers as there, and the observations are the same.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from referee.rules.actions import Decision, DecisionKind
 from referee.rules.game import Game, Outcome
 from referee.rules.ruleset import RULESETS
 from referee.sdk.env import Encoding, encode_action
+from referee.train.games import reward_by_rank
 
 RULES = RULESETS["basic"]
 SEATS = 4
@@ -87,7 +88,7 @@ class Experience:
     chosen: Ints
     """The position of the chosen action among the legal actions of each decision."""
     situations: Floats
-    """What the second network knows of each situation."""
+    """The inputs of the critic, the network that estimates rewards."""
     owners: list[tuple[int, int]]
     """The game and the seat of each decision."""
 
@@ -133,7 +134,7 @@ class Tables:
         self._opponents = opponents
 
     def step(self) -> Step | None:
-        """Let opponents decide until the network has to in every game; None if all games are over."""
+        """Let opponents decide until it is the turn of the network in every game; None if all games are over."""
         waiting = {
             number: decision
             for number in range(len(self.games))
@@ -189,10 +190,7 @@ class Tables:
 
     def rewards(self) -> Floats:
         """Return the reward of each seat of each game by its rank, from -1 to 1."""
-        ranks = np.array([outcome.ranks for outcome in self.outcomes()])
-        better = (ranks[:, None] > ranks[:, :, None]).sum(2)
-        worse = (ranks[:, None] < ranks[:, :, None]).sum(2)
-        return ((better - worse) / (SEATS - 1)).astype(np.float32)
+        return np.array([reward_by_rank(outcome) for outcome in self.outcomes()], np.float32)
 
     def points(self) -> Floats:
         """Return the points of each seat of each game."""

@@ -1,9 +1,11 @@
 """Train the network of `learner`: `python sample_bots/learner/train.py [--batches N] [--seed S] [--folder DIR]`.
 
 1. The network learns to choose as `bait` does, from games of four of them.
-2. It plays batches of games: against itself in one half of them, with two other sample bots in the other half. After each
+2. It plays batches of games. In half of them it has all four seats. In the others it has two seats, and the other two
+   have `bait` twice, or two random draws from the opponents. After each
    batch it changes its weights by proximal policy optimization (PPO; Schulman et al., arXiv 1707.06347, 2017). A second
-   network estimates the rewards. The reward is that of `rewards="rank"` in `referee.train`, and a little for each point.
+   network estimates the rewards. The reward is that of `rewards="rank"` in `referee.train`, and a little for each
+   point above the mean of the table.
 
 After every tenth batch, two of it play against two `bait`. The weights with the best result are written to `weights.npy`, and all
 results to `curve.csv`. The same seed gives the same weights, on the same kind of machine with the same version of numpy.
@@ -150,7 +152,7 @@ class Minibatch(NamedTuple):
 
 
 class Strength(NamedTuple):
-    """How two of the network do against two `bait`."""
+    """How two of the network do against two opponents."""
 
     reward: float
     """By how much its mean reward by rank is higher."""
@@ -213,9 +215,9 @@ class Trainer:
                 gradient = find_gradient(self._critic, inputs, errors / len(inputs))
                 self._critic_adam.step(gradient, CRITIC_RATE)
 
-    def measure(self) -> Strength:
-        """Play against `bait`, each deal twice with exchanged seats."""
-        lineups = [[LEARNER, "bait"] * 2, ["bait", LEARNER] * 2] * TEST_DEALS
+    def measure(self, opponent: str = "bait") -> Strength:
+        """Play two against two of `OPPONENTS`, each deal twice with exchanged seats."""
+        lineups = [[LEARNER, opponent] * 2, [opponent, LEARNER] * 2] * TEST_DEALS
         decks = [deck for deck in self._test_decks for _ in range(2)]
         tables = Tables(lineups, decks, self._opponents)
         tables.play(Network(self.weights))

@@ -10,7 +10,11 @@ import pytest
 from bot_games import FOLDER, VARIANTS, bot, module, start_games
 
 from referee.pb import play_pb2
+from referee.rules.actions import DecisionKind, Play
+from referee.rules.ruleset import EMPTY, FULL, Layer
+from referee.rules.table import Table
 from referee.sdk import Session
+from referee.sdk.env import Encoding, encode_action
 
 LEARNER = FOLDER / "learner"
 TABLES = [
@@ -25,6 +29,24 @@ def test_weights_are_small_and_fit_the_features():
     weights = module("learner").load_network().weights
     assert weights.shape[0] == module("learner").HIDDEN_UNITS
     assert np.isfinite(weights).all()
+
+
+@pytest.mark.parametrize("rules", VARIANTS.values(), ids=VARIANTS)
+def test_learner_knows_which_layers_a_play_snatches(rules):
+    program, layers = module("learner"), [Layer(6, 2), Layer(13, 1), Layer(14, 0, 2), Layer(1, 1)]
+    layers += [Layer(13, 2), Layer(1, 1, 1), Layer(9, 1, 1)]
+    plays = [Play(layer) for layer in layers]
+    for top in layers:
+        table = Table(rules, 2)
+        table.layers = [(), (top,)]
+        table.hands = [list(FULL), list(EMPTY)]
+        encoding = Encoding(rules, 2)
+        observation = encoding.observe(table.view(0), DecisionKind.PLAY)
+        situation = program.Situation(encoding, observation[None])
+        actions = np.array([encode_action(play) for play in plays])
+        rows = np.zeros(len(plays), np.intp)
+        found = situation._find_victims(rows, program.VALUE[actions], program.SIZE[actions])
+        assert found[:, 0].tolist() == [rules.snatches(play.layer, top) for play in plays]
 
 
 def test_batch_of_games_with_different_rules_gets_the_replies_of_single_requests():
@@ -63,6 +85,16 @@ def test_training_improves_the_network_and_repeats_itself_with_the_same_seed(tra
     after = learners[0].measure()
     assert after.reward - before.reward > 4 * (before.error**2 + after.error**2) ** 0.5
     assert (learners[0].weights == learners[1].weights).all()
+
+
+@pytest.mark.extended("plays 800 games")
+@pytest.mark.unmeasured
+@pytest.mark.parametrize("opponent", ["bait", "greedy", "final_sprint"])
+def test_committed_weights_are_ahead_of_other_bots(trainer, opponent):
+    learner = trainer.Trainer(seed=1)
+    learner.weights = module("learner").load_network().weights
+    strength = learner.measure(opponent)
+    assert strength.reward > 4 * strength.error
 
 
 @pytest.mark.extended("trains from the start to the first measurement")
