@@ -123,7 +123,7 @@ class _ConfigReader:
 
     def _read_bots(self, key: str, tables: Sequence[BotTable]) -> tuple[BotEntry, ...]:
         keys = self._bot_keys or [f"{key}[{number}]" for number in range(len(tables))]
-        entries = map(self._read_bot, keys, tables)
+        entries = [self._read_bot(*each) for each in zip(keys, tables, strict=True)]
         return tuple(entry for entry in entries if entry is not None)
 
     def _read_bot(self, key: str, table: BotTable) -> BotEntry | None:
