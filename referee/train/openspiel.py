@@ -3,45 +3,41 @@
     import pyspiel
     import referee.train.openspiel
 
-    game = pyspiel.load_game("linko(ruleset=duel,players=2)")
+    game = pyspiel.load_game("linko(ruleset=duel,players=2,ghost_snatch=optional)")
 
-Chance decides each card when it is drawn, so the deck is no part of a state. The rules take a whole deck. Therefore a
-`LazyGame` has a deck whose first cards are decided. It tries a move in a copy of the game: if the move draws a card that is
-not decided, the copy is dropped, and the next node is one of chance.
+The deck is no part of a state: chance decides each card when it is drawn (`lazy_game.py`).
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from random import Random
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import numpy as np
 import pyspiel
 from numpy.typing import NDArray
 
 from referee.rules.actions import Action, DecisionKind
-from referee.rules.events import Event, View, redact
-from referee.rules.game import Game
+from referee.rules.events import View, redact
 from referee.rules.ruleset import (
     DEFAULT_MAX_TURNS,
+    GHOST_OPTIONS,
     JOKER,
     RULESETS,
+    EndOn,
     Ruleset,
     card_name,
     full_deck,
     layer_name,
-    list_cards,
 )
-from referee.sdk import Game as StartedGame
-from referee.sdk import Request
 from referee.sdk.env import ACTIONS, Encoding, action_name, decode_action, encode_action
-from referee.sdk.simulate import InformationSet, Observer
 from referee.train.games import find_ruleset, reward_by_rank
+from referee.train.lazy_game import LazyGame
 
+OPTIONS: dict[str, Enum] = {"end_on": EndOn.DECK_AND_DISPLAY, **GHOST_OPTIONS}
+"""The options of a ruleset that are parameters, with their default values, which are those of all rulesets."""
 GAME_TYPE = pyspiel.GameType(
     short_name="linko",
     long_name="LINKO!",
@@ -56,8 +52,27 @@ GAME_TYPE = pyspiel.GameType(
     provides_information_state_tensor=False,
     provides_observation_string=True,
     provides_observation_tensor=True,
-    parameter_specification={"ruleset": "basic", "players": 4, "max_turns": DEFAULT_MAX_TURNS},
+    parameter_specification={
+        "ruleset": "basic",
+        "players": 4,
+        "max_turns": DEFAULT_MAX_TURNS,
+        **{option: default.value for option, default in OPTIONS.items()},
+    },
 )
+
+
+def read_ruleset(params: Mapping[str, Any]) -> Ruleset:
+    """Return the ruleset that parameters describe. Raises ValueError when one does not fit."""
+    options: dict[str, Any] = {}
+    for option, default in OPTIONS.items():
+        values = {each.value: each for each in type(default)}
+        if params[option] not in values:
+            raise ValueError(
+                f"unknown {option} {params[option]!r}; choose one of {', '.join(values)}"
+            )
+        options[option] = values[params[option]]
+    ruleset = find_ruleset(params["ruleset"])
+    return ruleset.with_options(max_turns=params["max_turns"], **options)
 
 
 def bound_game_length(ruleset: Ruleset, players: int) -> int:
@@ -74,14 +89,14 @@ class LinkoGame(pyspiel.Game):
     """The game `linko`. Utilities are the rewards by rank of the other environments.
 
     Args:
-        params: `ruleset`, `players` and `max_turns`.
+        params: `players`, and what `read_ruleset` reads.
 
     Raises ValueError when a parameter does not fit.
     """
 
     def __init__(self, params: dict[str, Any] | None = None) -> None:
         given = GAME_TYPE.parameter_specification | (params or {})
-        ruleset = find_ruleset(given["ruleset"]).with_options(max_turns=given["max_turns"])
+        ruleset = read_ruleset(given)
         self.encoding = Encoding(ruleset, given["players"])
         info = pyspiel.GameInfo(
             num_distinct_actions=ACTIONS,
@@ -117,159 +132,6 @@ class LinkoGame(pyspiel.Game):
         if not wanted.public_info or wanted.private_info != single:
             return None
         return LinkoObserver(self.encoding, perfect_recall=wanted.perfect_recall)
-
-
-@cache  # OpenSpiel makes a new state for each copy
-def _sorted_deck(ruleset: Ruleset, players: int) -> tuple[tuple[int, ...], int]:
-    """Return all cards, the lowest first, and the fewest cards that a deal draws: the ghost refuses no low card."""
-    deck = tuple(list_cards(full_deck(ruleset)))
-    return deck, len(deck) - Game(ruleset, players, deck).table.deck_size
-
-
-class LazyGame:
-    """A game whose cards are decided one by one, when a move draws them.
-
-    Args:
-        ruleset: the rules.
-        players: the number of seats.
-    """
-
-    #   undealt --the last card of the deal--> a seat decides --its move--> a seat decides, or the game is over
-    #                                               |                              ^
-    #                                               +--a move that draws--> chance-+ once for each card
-
-    def __init__(self, ruleset: Ruleset, players: int) -> None:
-        self._ruleset, self._players = ruleset, players
-        self._deck, self._least = _sorted_deck(ruleset, players)
-        self._decided = 0
-        """The number of cards at the beginning of the deck that chance has decided. The others have any order."""
-        self._move: Action | None = None
-        """The move that waits for a card."""
-        self.game: Game | None = None
-        """The game before the move that waits; None before the deal."""
-        self.events: tuple[Event, ...] = ()
-        self._first_views: tuple[View, ...] = ()
-        self._sets: dict[int, InformationSet] = {}
-        """The information sets of the next decision, by seat."""
-        self._drawn_for: int | None = None
-        """The seat that cannot tell this game from another one, from which it was drawn; None if it was not drawn."""
-
-    def __deepcopy__(self, _memo: object) -> Self:
-        """Return an independent game in the same position; OpenSpiel copies states in this way."""
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        other._sets = {}
-        if self.game is not None:
-            other.game = self.game.copy()
-        return other
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what pickle can write; OpenSpiel serialises states with pickle. A game itself has a generator."""
-        game = self.game
-        packed = game and (game.table, game.kind, game.outcome)
-        return self.__dict__ | {"game": packed, "_sets": {}}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        if state["game"] is not None:
-            self.game = Game.restore(*state["game"])
-
-    @property
-    def needs_card(self) -> bool:
-        """True if chance must decide a card."""
-        return self.game is None or self._move is not None
-
-    @property
-    def undecided(self) -> Counter[int]:
-        """The cards among which chance decides, each with its number of copies."""
-        return Counter(self._deck[self._decided :])
-
-    def move(self, action: Action) -> None:
-        """Make a move of the seat that must decide."""
-        self._sets = {}
-        self._move = action
-        self._try_move()
-
-    def decide_card(self, card: int) -> None:
-        """Let chance decide the next card. Raises ValueError if no copy of the card is left."""
-        at = self._deck.index(card, self._decided)
-        rest = (*self._deck[self._decided : at], *self._deck[at + 1 :])
-        self._deck = (*self._deck[: self._decided], card, *rest)
-        self._decided += 1
-        if self.game is not None:
-            self._try_move()
-        elif self._decided >= self._least:
-            self._try_deal()
-
-    def draw(self, seat: int, chance: Random) -> LazyGame:
-        """Return a game that `seat`, which must decide now, cannot tell apart from this one.
-
-        The other seats of that game have no past, so it can be drawn again for `seat` only. Raises ValueError for a seat
-        that does not decide now, and for another seat of a game that was drawn.
-        """
-        if seat not in self._sets:
-            self._sets[seat] = self._make_information_set(seat)
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        other.game = self._sets[seat].draw(chance)
-        other._deck, other._decided = other.game.table.deck, 0
-        other.events = tuple(redact(event, seat) for event in self.events)
-        other._sets = {}
-        other._drawn_for = seat
-        return other
-
-    def _count_drawn(self, game: Game) -> int:
-        return len(self._deck) - game.table.deck_size
-
-    def _try_deal(self) -> None:
-        game = Game(self._ruleset, self._players, self._deck)
-        if self._count_drawn(game) <= self._decided:
-            self.game = game
-            self._first_views = tuple(map(game.view, range(self._players)))
-
-    def _try_move(self) -> None:
-        assert self.game is not None  # noqa: S101 - there are no moves before the deal
-        assert self._move is not None  # noqa: S101 - the callers have set it
-        tried = self.game.copy()
-        tried.table.deck = self._deck
-        events = tried.apply(self._move)
-        if self._count_drawn(tried) <= self._decided:
-            self.game, self._move = tried, None
-            self.events += events
-
-    def _make_information_set(self, seat: int) -> InformationSet:
-        game = self.game
-        if game is None or game.decision is None or game.decision.seat != seat or self.needs_card:
-            raise ValueError(
-                f"only the player who decides now can resample; player {seat} does not decide now"
-            )
-        if self._drawn_for not in (None, seat):
-            raise ValueError(
-                f"this state was resampled for player {self._drawn_for}, so player {seat} has no past in it"
-            )
-        events = tuple(redact(event, seat) for event in self.events)
-        start = _Start(self._ruleset, seat, self._first_views[seat])
-        seen = _Seen(game.view(seat), game.decision.kind, game.decision.legal, events)
-        return Observer(cast("StartedGame", start)).observe(cast("Request", seen))
-
-
-@dataclass
-class _Start:
-    """What an `Observer` needs of a started game."""
-
-    ruleset: Ruleset
-    seat: int
-    view: View
-
-
-@dataclass
-class _Seen:
-    """What an `Observer` needs of a request."""
-
-    view: View
-    kind: DecisionKind
-    legal: tuple[Action, ...]
-    events: tuple[Event, ...]
 
 
 class LinkoState(pyspiel.State):

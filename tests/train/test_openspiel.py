@@ -23,7 +23,7 @@ from referee.rules.game import Game
 from referee.rules.ruleset import FULL, RULESETS
 from referee.sdk.env import ACTIONS, Encoding, MaskedActionError, encode_action
 from referee.train.games import reward_by_rank
-from referee.train.openspiel import bound_game_length
+from referee.train.openspiel import OPTIONS, bound_game_length
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "rules"))
 from few_tables import few_tables
@@ -47,6 +47,13 @@ library_tests = pytest.mark.parametrize(
 
 def load(name, players, turns=500):
     return pyspiel.load_game(f"linko(ruleset={name},players={players},max_turns={turns})")
+
+
+def load_rules(rules, players):
+    """Load the game of a ruleset with all its options."""
+    params = {"ruleset": rules.name, "players": players, "max_turns": rules.max_turns}
+    options = {option: getattr(rules, option).value for option in OPTIONS}
+    return pyspiel.load_game("linko", params | options)
 
 
 def play_deck(game, deck, actions):
@@ -117,13 +124,11 @@ def test_ismcts_plays_a_game(name, players, turns):
 
 @few_tables
 def test_deck_and_actions_give_the_game_of_the_rules(ruleset, players):
-    if RULESETS[ruleset.name] != ruleset:
-        return  # the parameters of `linko` have no options of the ghost
     rules, chance = ruleset.with_options(max_turns=60), random.Random(3)
     deck = shuffled(rules, 3)
     actions = [a for a, _ in play_log(rules, players, deck, lambda g: anything(g.decision, chance))]
     game = Game(rules, players, deck)
-    for number, state in enumerate(play_deck(load(rules.name, players, 60), deck, actions)):
+    for number, state in enumerate(play_deck(load_rules(rules, players), deck, actions)):
         if number:
             game.apply(actions[number - 1])
         legal = game.decision.legal if game.decision else ()
@@ -132,6 +137,11 @@ def test_deck_and_actions_give_the_game_of_the_rules(ruleset, players):
         assert len(set(texts)) == len(texts)
     assert state.is_terminal()
     assert state.returns() == list(reward_by_rank(game.outcome))
+
+
+def test_default_options_are_those_of_all_rulesets():
+    for ruleset in RULESETS.values():
+        assert {option: getattr(ruleset, option) for option in OPTIONS} == OPTIONS
 
 
 def test_chance_decides_among_the_cards_that_are_left():
@@ -204,7 +214,7 @@ def list_observations(rules, players, deck, actions, seat):
             state.legal_actions(seat),
             state.current_player(),
         )
-        for state in play_deck(load(rules.name, players, rules.max_turns), deck, actions)
+        for state in play_deck(load_rules(rules, players), deck, actions)
     ]
 
 
@@ -291,6 +301,8 @@ def test_resampled_state_can_be_resampled_for_the_same_player_only():
         ("linko(ruleset=poker)", "unknown ruleset 'poker'; choose one of"),
         ("linko(ruleset=duel,players=3)", "duel is for 2 players, not 3"),
         ("linko(max_turns=0)", "max_turns is 0, but it must be at least 1"),
+        ("linko(end_on=never)", "unknown end_on 'never'; choose one of deck-and-display, deck"),
+        ("linko(ghost_snatch=optional)", "basic has no ghost, so it has no ghost_snatch"),
     ],
 )
 def test_parameter_that_does_not_fit_is_refused(text, message):
