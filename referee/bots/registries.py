@@ -1,8 +1,8 @@
 """Find the package registries that this machine uses, and their settings without any password.
 
-A fetch runs without the user's home folder and environment. So it gets new settings files and variables, which contain only
-the addresses of registries and the paths of CA certificates. The addresses are also those that the fetch may reach.
-A setting that may contain more, because it is no URL with http or https, is left out.
+An isolated fetch does not see the user's home folder and environment. It gets new settings files and variables, which
+have the addresses and names of registries, and the paths of CA certificates. It may reach these addresses and all
+public registries. The URL of a registry with another scheme than http or https is left out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,7 +40,8 @@ _CERTIFICATES = (
     *("CURL_CA_BUNDLE", "PIP_CERT", "CARGO_HTTP_CAINFO"),
 )
 """The environment variables that name files or folders with CA certificates."""
-_PIP_FILES = ("/etc/pip.conf", "/etc/xdg/pip/pip.conf", "~/.config/pip/pip.conf", "~/.pip/pip.conf")
+_PIP_FILES = ("/etc/xdg/pip/pip.conf", "/etc/pip.conf", "~/.pip/pip.conf", "~/.config/pip/pip.conf")
+"""The settings files of pip. A later one overrides those before it."""
 _NPM_REGISTRY = re.compile(r"\s*((?:@[\w.~-]+:)?registry|cafile)\s*=\s*(\S+)\s*")
 _SCHEMES = {"http", "https", "sparse+http", "sparse+https"}
 _VISIBLE_ASCII = re.compile(r"[!-~]+")
@@ -98,13 +99,16 @@ class _Reader:
 
     def read_pip(self) -> None:
         """Read the indexes and the certificate of pip from `pip.conf` and the environment."""
-        found: dict[str, str] = {}
+        sections: dict[str, dict[str, str]] = {"global": {}, "install": {}}
         for name in _PIP_FILES:
             parser = configparser.RawConfigParser()
             with suppress(configparser.Error, UnicodeError):
                 parser.read(self._expand(name))
-                for section in ("global", "install"):
-                    found |= dict(parser[section]) if parser.has_section(section) else {}
+                for section in sections.keys() & parser.keys():
+                    sections[section] |= {
+                        key.replace("_", "-"): value for key, value in parser[section].items()
+                    }
+        found = sections["global"] | sections["install"]
         for key in ("index-url", "extra-index-url", "cert"):
             variable = f"PIP_{key.upper().replace('-', '_')}"
             value = self.environment.get(variable, found.get(key))
@@ -164,14 +168,39 @@ class _Reader:
             content = tomllib.loads(file.read_text())
         except (OSError, ValueError):
             return
+        tables = {
+            "source": self._cargo_tables(content.get("source"), ("registry", "replace-with")),
+            "registries": self._cargo_tables(content.get("registries"), ("index",)),
+        }
+        sources = tables["source"]
+        known = {
+            name
+            for table in tables.values()
+            for name, settings in table.items()
+            if settings.keys() - {"replace-with"}
+        }
+        for _ in sources:  # a source may replace one that replaces another one
+            known |= {name for name in sources if sources[name].get("replace-with") in known}
         lines = []
-        for table, keys in (("source", ("registry", "replace-with")), ("registries", ("index",))):
-            for name, values in _tables(content.get(table)):
-                shown = {key: self._cargo_value(key, values.get(key)) for key in keys}
-                if _NAME.fullmatch(name) and any(shown.values()):
+        for table, named in tables.items():
+            for name, settings in named.items():
+                if name in known:
                     lines.append(f"[{table}.{json.dumps(name)}]")
-                    lines += [f"{key} = {json.dumps(each)}" for key, each in shown.items() if each]
+                    lines += [
+                        f"{key} = {json.dumps(value)}"
+                        for key, value in settings.items()
+                        if key != "replace-with"
+                        or value in known  # else Cargo would refuse the file
+                    ]
         self.files[".cargo/config.toml"] = "\n".join([*lines, ""])
+
+    def _cargo_tables(self, content: object, keys: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Return the settings of each source or registry that a fetch may see."""
+        return {
+            name: {key: shown for key in keys if (shown := self._cargo_value(key, values.get(key)))}
+            for name, values in _tables(content)
+            if _NAME.fullmatch(name)
+        }
 
     def _cargo_value(self, key: str, value: object) -> str:
         """Return the name or the URL of a registry as a fetch may see it; empty if it may not."""
@@ -182,7 +211,7 @@ class _Reader:
         return self.url(value)
 
     def read_maven(self, proxy: int | None) -> None:
-        """Read the mirrors of Maven, and write a settings file with them.
+        """Put the mirrors of Maven, and the proxy, into a settings file.
 
         Args:
             proxy: the port of the proxy on the loopback address; None if there is no proxy.
@@ -206,7 +235,7 @@ class _Reader:
         """Yield the parts of each mirror that has a URL."""
         try:
             root = ET.parse(self.home / ".m2/settings.xml").getroot()  # noqa: S314 - the user's own settings
-        except (OSError, ET.ParseError):
+        except (OSError, ET.ParseError, ValueError, LookupError):  # the last two: of encodings
             return
         for mirror in root.iterfind("{*}mirrors/{*}mirror"):
             parts = {each.tag.rpartition("}")[2]: (each.text or "").strip() for each in mirror}
@@ -236,7 +265,7 @@ def read_registries(
 ) -> Registries:
     """Return the registries that the user's settings name, and the public ones.
 
-    Settings that cannot be read are left out: the package manager of the user would complain about them.
+    Settings that cannot be read are left out. The user's own package manager reports such errors.
 
     Args:
         proxy: the port of the proxy on the loopback address; None if there is no proxy.

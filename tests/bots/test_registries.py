@@ -92,6 +92,57 @@ def test_damaged_settings_are_left_out(tmp_path):
     assert found.addresses == read_registries(home=tmp_path / "empty", environment={}).addresses
 
 
+def write(home, name, content):
+    file = home / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(content)
+
+
+@pytest.mark.parametrize("encoding", ["GBK", "foo"])
+def test_settings_in_an_unknown_encoding_are_left_out(tmp_path, encoding):
+    mirror = "<mirror><url>http://m.example</url></mirror>"
+    text = f'<?xml version="1.0" encoding="{encoding}"?><settings><mirrors>{mirror}</mirrors></settings>'
+    write(tmp_path, ".m2/settings.xml", text)
+    assert (
+        "m.example" not in read_registries(home=tmp_path, environment={}).files[".m2/settings.xml"]
+    )
+
+
+def test_pip_takes_the_settings_that_pip_would_take(tmp_path):
+    """As in pip, the newer file of a user overrides the older one, and `install` overrides `global`."""
+    write(tmp_path, ".pip/pip.conf", "[global]\nindex-url = https://old.example/simple\n")
+    write(tmp_path, ".config/pip/pip.conf", "[global]\nindex_url = https://new.example/simple\n")
+    found = read_registries(home=tmp_path, environment={})
+    assert found.variables["PIP_INDEX_URL"] == "https://new.example/simple"
+    write(tmp_path, ".pip/pip.conf", "[install]\nindex-url = https://install.example/simple\n")
+    found = read_registries(home=tmp_path, environment={})
+    assert found.variables["PIP_INDEX_URL"] == "https://install.example/simple"
+
+
+@pytest.mark.parametrize(
+    ("settings", "shown"),
+    [
+        ('[source.crates-io]\nreplace-with = "a"\n[source.a]\nregistry = "git://a.example"\n', {}),
+        ('[source.crates-io]\nreplace-with = "a"\n[source.a]\nreplace-with = "nobody"\n', {}),
+        (
+            '[source.crates-io]\nreplace-with="a"\n[source.a]\nreplace-with="b"\n[registries.b]\nindex="sparse+https://b.example/"\n',
+            {
+                "source": {"crates-io": {"replace-with": "a"}, "a": {"replace-with": "b"}},
+                "registries": {"b": {"index": "sparse+https://b.example/"}},
+            },
+        ),
+        (
+            '[source.a]\nregistry = "https://a.example"\nreplace-with = "nobody"\n',
+            {"source": {"a": {"registry": "https://a.example"}}},
+        ),
+    ],
+)
+def test_cargo_replaces_no_source_by_an_unknown_one(tmp_path, settings, shown):
+    write(tmp_path, ".cargo/config.toml", settings)
+    found = read_registries(home=tmp_path, environment={})
+    assert tomllib.loads(found.files[".cargo/config.toml"]) == shown
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
