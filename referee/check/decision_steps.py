@@ -1,8 +1,8 @@
 """Request every kind of decision of a ruleset from the bot, in the positions of a script.
 
 A script is the beginning of a random game in which one seat has every kind of decision. The bot gets the requests
-to that seat. The replies of the bot do not change the game, and the seeds are fixed. Therefore every bot gets the
-same requests. The duel has two scripts: one with its usual rules, and one with all options of its ghost changed.
+to that seat. The replies of the bot do not change the game, and the seeds are fixed. So a script is the same for
+every bot. The duel has two scripts: one with its usual rules, and one with all options of its ghost changed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _KINDS = (
 )
 """The kinds of decisions that every ruleset has."""
 _RECOVERABLE_CAUSES = {Cause.ILLEGAL, Cause.MALFORMED}
-"""After a fault with one of these causes, the step continues. All other faults end the step."""
+"""After a fault with one of these causes, the script continues. All other faults end it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,24 +70,23 @@ class _RecordingPlayer(RandomPlayer):
 
 
 async def check_decisions(bot: BotUnderTest, ruleset: Ruleset, players: int) -> Finding:
-    """Send the requests of the scripts of a ruleset to a new process of the bot.
+    """Send the requests of each script of a ruleset to a new process of the bot.
 
+    A script ends within its game, so the process cannot play the next one: the bot may play one game at a time.
     The scripts share `TIME_BUDGET_S` equally. When the time of a script is over, its other requests are left out, but not before
-    the bot has got each kind of decision of the script once. Raises `StepFailure` if the bot does not start or a
-    reply is wrong. The `StepFailure` shows the first wrong reply to each kind of decision.
+    the bot has got each kind of decision of the script once. Raises `StepFailure` if the bot does not start, or after the
+    first script in which a ready or reply is wrong or missing. It shows the first fault at each kind of decision.
     """
     variants = list_variants(ruleset)
     scripts = [await find_script(variant, players, bot.clocks) for variant in variants]
     replies = _Replies()
-    async with bot.run() as process:
-        for script in scripts:
+    for script in scripts:
+        async with bot.run() as process:
             player = await start_game(bot, process, script.game)
             seat = BotSeat(process, player, script.game.description)
             await _request_script(bot, seat, script, TIME_BUDGET_S / len(scripts), replies)
-            if replies.is_broken:
-                break
-        if replies.failures:
-            raise _merge(replies)
+            if replies.failures:
+                raise _merge(replies)
     return pass_with(
         f"{count_text(replies.requested.total(), 'decision')}; all {len(replies.requested)} kinds of decisions"
     )
@@ -101,8 +100,6 @@ class _Replies:
         """The number of requests of each kind."""
         self.failures = defaultdict[DecisionKind, list[StepFailure]](list)
         """The failures of each kind."""
-        self.is_broken = False
-        """True after a fault that ends the step."""
 
 
 async def _request_script(
@@ -124,14 +121,13 @@ async def _request_script(
             assert seat.failure is not None  # noqa: S101 - `BotSeat.decide` has set it
             replies.failures[kind].append(seat.failure)
             if fault.cause not in _RECOVERABLE_CAUSES:
-                replies.is_broken = True
                 return
         else:
             bot.measurements.add_decision(kind, reply.elapsed_us)
 
 
 def _merge(replies: _Replies) -> StepFailure:
-    """Return one failure with the first failure and the number of failures of each kind of decision."""
+    """Merge the failures: the first of each kind of decision, and how many of the kind there are."""
     failures, requested = replies.failures, replies.requested
     expected = "\n".join(of_kind[0].expected for of_kind in failures.values())
     came = "\n".join(

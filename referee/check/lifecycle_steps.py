@@ -26,12 +26,19 @@ from referee.roster.workshop import BuildError, Copy, Workshop
 from referee.rules.ruleset import RULESETS
 from referee.sandbox.launcher import signal_name
 
-_NO_HELLO_CAUSES = {Cause.NO_START, Cause.EXITED_EARLY, Cause.CONNECT_TIMEOUT}
+_NO_HELLO_CAUSES = {
+    Cause.NO_START,
+    Cause.EXITED_EARLY,
+    Cause.CONNECT_TIMEOUT,
+    Cause.OOM,
+    Cause.TOO_MANY_PROCESSES,
+    Cause.SCRATCH_FULL,
+}
 """A fault with one of these causes fails the step `start`. Any other fault fails the step `hello`."""
 _SIGTERM_CODES = {0, -signal.SIGTERM, 128 + signal.SIGTERM}
 """The right exit codes after SIGTERM.
 
-A program that handles SIGTERM exits with 0. Without a handler the code is -15, or 143 for a shell or a Java machine.
+A program that handles SIGTERM exits with 0. Without a handler the code is -15, or 143 for a shell or Java.
 """
 
 
@@ -116,7 +123,8 @@ class StartUpSteps:
             raise StepFailure(
                 "packages that can be fetched from a registry"
                 if error.is_fetch
-                else f"`{command}` exits with 0 within {LIMIT_S / 60:g} minutes, in a copy of the folder",
+                else f"`{command}` exits with 0 within {LIMIT_S / 60:g} minutes, in a copy of the folder,"
+                " and leaves there what the guide allows",
                 error.reason,
                 error.output,
             ) from None
@@ -135,7 +143,7 @@ class StartUpSteps:
     async def start(self) -> Finding:
         """Start the first process and wait for its hello.
 
-        Raises `StepFailure` if the program cannot be started, ends too early, or sends no hello in time.
+        Raises `StepFailure` if the program cannot be started, ends too early, breaks a limit, or sends no hello in time.
         For all other faults, `check_hello` raises the `StepFailure`.
         """
         began_s = time.monotonic()
@@ -205,7 +213,7 @@ class ShutdownSteps:
         """Raise `StepFailure` if any process of the bot still ran after the bot had exited."""
         if not self._left_running:
             return skip_because(
-                "the bot did not exit after the goodbye or SIGTERM: see the two steps before"
+                "no exit after the goodbye or SIGTERM was seen: see the two steps before"
             )
         left = [
             f"after {event}: {', '.join(names)}"

@@ -268,7 +268,8 @@ def _check_build(manifest: Manifest, built: Built, folder: Path) -> None:
     reason = built.reason or _find_damage(manifest, folder)
     if reason is not None:
         output = _excerpt(built.output)
-        raise BuildError(manifest.name, reason, output, is_fetch=built.is_fetch)
+        is_fetch = built.is_fetch or manifest.build is None
+        raise BuildError(manifest.name, reason, output, is_fetch=is_fetch)
 
 
 def _find_damage(manifest: Manifest, folder: Path) -> str | None:

@@ -90,6 +90,25 @@ class IsWrongInExpert(Plain):
         return super().reply(request, NONSENSE if wrong else action)
 
 
+class PlaysOneGame(Plain):
+    """Crashes if a game starts before the game before it has ended, because the hello allows one game at a time."""
+
+    async def greet(self):
+        await super().greet()
+        read, games = self.stream.read, set()
+
+        async def read_and_count():
+            data = await read()
+            message = play_pb2.RefereeMessage.FromString(data)
+            games.difference_update(each.game_id for each in message.game_ends)
+            games.update(each.game_id for each in message.game_starts)
+            if len(games) > 1:
+                raise LookupError("two games at once")
+            return data
+
+        self.stream.read = read_and_count
+
+
 class NamesTheLastGame(HoldsFour):
     """Names the game that started last in every reply except the first one of each game."""
 

@@ -8,8 +8,10 @@ import psutil
 import pytest
 
 from referee.check import StepVerdict, conformance, decision_steps, game_steps, games
+from referee.check.bot_under_test import BotUnderTest
 from referee.check.conformance import check_bot
 from referee.clocks import Clocks
+from referee.errors import Cause, Evidence, Forfeit
 from referee.roster.workshop import Workshop
 from referee.sandbox.process_group import ProcessGroupLauncher
 
@@ -128,14 +130,19 @@ async def test_sample_bots_pass(bot):
     [
         ("exits_with_1", "start", ["exited with 1", "no model file"]),
         pytest.param("crashes_at_start", "start", ["SIGSEGV"], marks=MORE),
-        ("hangs_at_start", "start", ["no hello within 3 s"]),
+        pytest.param("hangs_at_start", "start", ["no hello within 3 s"], marks=MORE),
         pytest.param("closes_before_hello", "hello", ["closed its stream"], marks=MORE),
-        ("speaks_version_2", "hello", ["protocol version 2", "protocol_version 1"]),
+        pytest.param(
+            "speaks_version_2",
+            "hello",
+            ["protocol version 2", "protocol_version 1"],
+            marks=MORE,
+        ),
         pytest.param("has_wrong_token", "hello", ["wrong token", "REFEREE_TOKEN"], marks=MORE),
         pytest.param(
             "is_wrong_with_ghosts",
             "decisions: duel",
-            ["GHOST_SET", "ghost_value 13", "8 of 8"],
+            ["GHOST_SET", "ghost_value 13", "5 of 5"],
             marks=MORE,
         ),
         pytest.param(
@@ -204,7 +211,7 @@ async def test_bot_with_one_mistake_fails_one_step_that_names_it(tmp_path, bot, 
         pytest.param("segfaults", ALL_DECISIONS, "SIGSEGV (crash)", marks=MORE),
         pytest.param("closes_stream", ALL_DECISIONS, "closed its stream", marks=MORE),
         pytest.param("says_garbage", ALL_DECISIONS, "no linko.v1.BotMessage", marks=MORE),
-        ("answers_nothing", ALL_DECISIONS, "(malformed)"),
+        pytest.param("answers_nothing", ALL_DECISIONS, "(malformed)", marks=MORE),
         pytest.param(
             "crashes_with_two",
             ["decisions: duel", "full games: 2 players"],
@@ -285,6 +292,25 @@ async def test_only_the_rulesets_of_the_manifest_are_checked(tmp_path):
 
 @MORE
 @pytest.mark.usefixtures("short_check")
+async def test_bot_that_plays_one_game_at_a_time_gets_no_second_one(tmp_path):
+    """The duel has two scripts, which end within their games."""
+    folder = bot_folder(tmp_path / "bot", "plays_one_game", more='rulesets = ["duel"]')
+    report = await check_and_assert_clean(folder)
+    assert failed_steps(report) == []
+
+
+async def test_limit_that_is_broken_before_the_hello_fails_the_start(tmp_path, monkeypatch):
+    async def start(_bot):
+        raise Forfeit(Cause.OOM, Evidence(detail="takes 900 MiB of memory; its limit is 512"))
+
+    monkeypatch.setattr(BotUnderTest, "start", start)
+    report = await check_and_assert_clean(bot_folder(tmp_path / "bot", "plain"))
+    assert failed_steps(report) == ["start"]
+    assert "takes 900 MiB" in text_of(report, "start")
+
+
+@MORE
+@pytest.mark.usefixtures("short_check")
 async def test_slow_bot_gets_fewer_requests(tmp_path):
     report = await check_and_assert_clean(bot_folder(tmp_path / "bot", "plain"))
     assert report.ok
@@ -313,10 +339,11 @@ async def test_steps_after_the_time_limit_of_a_check_fail(tmp_path, monkeypatch)
             "build",
             "no semicolon",
         ),
-        (
+        pytest.param(
             '[build]\ncommand = ["sh", "-c", "sleep 1000 & exit 0"]\n[run]\ncommand = ["x"]',
             "build",
             "has left sleep running",
+            marks=MORE,
         ),
     ],
 )
