@@ -32,7 +32,7 @@ _CHUNK = 1 << 20
 _ALWAYS_IGNORED = (".git/", "__pycache__/")
 _IGNORE_FILE = ".gitignore"
 _MAX_IGNORE_KIB, _MAX_RULES, _MAX_STARS = 64, 1000, 3
-"""The largest size of a `.gitignore` file in KiB, the most lines in it, and the most wildcards in a line."""
+"""The largest size of a `.gitignore` file in KiB, the most lines in it, and the most runs of `*` in a line."""
 _STARS = re.compile(r"\*+")
 _HINT = "; remove the files that the bot does not need"
 _BUILT_HINT = f"; list the files that the build creates or downloads in {_IGNORE_FILE}"
@@ -74,7 +74,7 @@ def take(
         into: the new folder; its parent must exist.
         built: True if the bot will be built in the copy. Then everything that the folder's `.gitignore` files
             name is left out, because the build makes these files again.
-        replaced: for some files in the folder, by their paths, the content that the copy gets instead of theirs.
+        replaced: maps the paths of some files in the folder to the content that they get in the copy.
 
     If `into` lies in the bot's folder, `into` is left out. If it lies in a subfolder of the bot's folder, the whole
     subfolder is left out, because it may contain the league. The copy keeps the executable flags, but no other
@@ -83,6 +83,10 @@ def take(
     Raises `UserError` and removes the copy if a link leads out of the folder, if there is a pipe, a device or an
     unreadable file, or if the content exceeds `MAX_BYTES`, `MAX_FILES` or `MAX_DEPTH`.
     """
+    try:
+        into.mkdir()
+    except OSError as error:
+        raise UserError(f"{into}: {error.strerror}") from error
     try:
         return _copy(folder, into, replaced or {}, built=built)
     except OSError as error:
@@ -118,7 +122,6 @@ def check_built(folder: Path) -> None:
 
 
 def _copy(folder: Path, into: Path, replaced: Mapping[str, bytes], *, built: bool) -> Snapshot:
-    into.mkdir()
     digest = hashlib.sha256()
     files = size = 0
     copies = (into, *into.resolve().parents)
@@ -185,7 +188,7 @@ def _entries(
 def _read_rules(file: Path) -> GitIgnoreSpec | None:
     """Return the rules of a `.gitignore` file; None if there is no such file. A link or a folder has no effect.
 
-    The number of rules and of their stars is limited, because the time of a match grows quickly with both.
+    The number of rules and of their stars is limited, because the time to test a path grows quickly with both.
     """
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

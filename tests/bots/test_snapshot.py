@@ -256,6 +256,15 @@ def test_unreadable_file_is_named_in_the_error(bot, tmp_path, monkeypatch):
     assert refusal(bot, tmp_path) == f"{bot}/run: Permission denied"
 
 
+def test_folder_that_exists_is_refused_and_kept(bot, tmp_path):
+    there = tmp_path / "there"
+    there.mkdir()
+    (there / "work").write_text("of years")
+    with pytest.raises(UserError, match=r"there: File exists"):
+        snapshot.take(bot, there, built=False)
+    assert (there / "work").read_text() == "of years"
+
+
 def test_league_inside_the_folder_is_left_out(bot):
     (bot / "league" / "bots" / "x").mkdir(parents=True)
     (bot / "league" / "league.db").touch()
