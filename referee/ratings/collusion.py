@@ -31,8 +31,8 @@ _LEAST = 1e-6
 _PRACTICAL = 1.5
 """A smaller excess, in standard deviations of a bot's points in a game, is no hint: styles cause such excesses."""
 _TAIL_FREEDOM = 8
-"""Large effects of styles may be more frequent than the normal distribution has them. They are taken as distributed like
-Student's t with at most 8 degrees of freedom: the limit is higher, and a hint is wrong less often."""
+"""Large effects of styles may be more frequent than in a normal distribution. So the limit comes from Student's t
+with at most 8 degrees of freedom: it is higher, and a hint is wrong less often."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class CollusionFigures:
 
 
 class OpponentEffects:
-    """A linear model of the mean points (or wins) of a bot in a match.
+    """Predict the mean points of a bot in a match by a linear model.
 
     The prediction is the strength of the bot plus the effects of its opponents. A bot has the same effect on
     every opponent. Strengths and effects are fitted to all matches by least squares.
@@ -186,15 +186,16 @@ class _PairEffects:
         usual = np.concatenate([left, there * (left.sum(axis=1, keepdims=True) - left)], axis=1)
         drawn = resampling.sums(own) - resampling.sums(usual) @ explained[kept].T
         self.drawn = drawn / size[kept]
-        """(B, N) the excess in each resample, apart from a constant."""
+        """(B, N) `excess` times `enlargement`, in each resample."""
         self.excess = np.asarray(own.sum(axis=0)).reshape(-1) / size[kept] / opponents.enlargement
         """(N,) points per game."""
 
     def style_limits(self) -> Floats:
         """Return the (N,) excesses that styles explain, in points per game; NaN if there are too few other pairs.
 
-        Styles are taken as random, and an excess above the limit as an outlier: the test of an outlier by its externally
-        studentised residual, for all pairs together. The excess of the same two bots the other way round does not count, because bots may
+        Styles are taken as random. An excess above the limit is an outlier by the test of its externally studentised
+        residual; all pairs share the error of 5 %. The excess of the same two bots the other way round does not
+        count, because bots may
         help each other. The excesses of all pairs are residuals of a model with a strength and an effect for each bot.
         """
         bot, other = self.bots.T
@@ -229,7 +230,7 @@ class _PairEffects:
 def _inputs(met: Matrix, bot: Ints, there: Floats) -> Floats:
     """Return (N, 2n) sums over the common matches of each pair.
 
-    They are the columns of the model in `OpponentEffects`: n for strengths, and n for effects.
+    They sum up the columns of `OpponentEffects`: n for strengths, and n for effects.
     """
     place = np.arange(len(bot))
     strengths, effects = np.zeros((len(bot), there.shape[1])), np.asarray(met.T @ there)
@@ -247,7 +248,7 @@ def _quantiles(freedom: Floats) -> Floats:
 def _deviation_in_a_game(results: ResultColumns) -> float:
     """Return the standard deviation of the points of a bot in a game, around the mean of the bot."""
     seated = results.bot != NOBODY
-    bot, points = results.bot[seated], results.score[seated].astype(np.float64)
+    bot, points = results.bot[seated], results.points[seated].astype(np.float64)
     games = np.bincount(bot)
     means = np.bincount(bot, points) / np.maximum(games, 1)
     return float(np.sqrt(((points - means[bot]) ** 2).mean()))

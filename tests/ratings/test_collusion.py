@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom
 from simulated import BETA, play, styles, tables
 
-from referee.ratings.collusion import collusion_figures
+from referee.ratings.collusion import _deviation_in_a_game, collusion_figures
 
 pytestmark = pytest.mark.unmeasured
 
@@ -88,6 +88,15 @@ def test_a_weak_bot_helps_everybody_and_is_not_suspected():
     assert hints(play(skills, tables(6, 4, 20), rng)) == []
 
 
+def test_points_of_a_stand_in_do_not_count():
+    results = simulated()
+    stands_in = np.zeros(results.bot.shape, dtype=bool)
+    stands_in[:, 0] = True
+    won_by_it = replace(results, score=np.where(stands_in, 30, 0), forfeited=stands_in)
+    assert _deviation_in_a_game(won_by_it) == 0
+    assert _deviation_in_a_game(replace(won_by_it, forfeited=~stands_in & stands_in)) > 8
+
+
 def test_collusion_is_unknown_if_all_bots_always_meet():
     assert collusion_figures(simulated(bots=4)) == ()
 
@@ -100,6 +109,7 @@ def test_styles_of_three_bots_cannot_be_known():
     assert not any(each.suspicious for each in found)
 
 
+@pytest.mark.extended("measures large schedules and long statistics")
 @pytest.mark.parametrize(("style", "common"), [(0.2, 1.0), (0.5, 1.0), (1.0, 0.2)])
 def test_hints_are_rare_if_nobody_colludes(style, common):
     found = [
