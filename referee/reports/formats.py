@@ -113,12 +113,14 @@ def duration(duration_us: int) -> str:
     """Return microseconds as `120 µs`, `4.2 ms`, `4.2 s`, `3:07 min` or `2:03:07 h`."""
     if duration_us < _MILLISECOND_US:
         return f"{duration_us} µs"
-    if duration_us < SECOND_US:
-        return f"{duration_us / _MILLISECOND_US:.1f} ms"
-    if duration_us < _MINUTE_US:
-        return f"{duration_us / SECOND_US:.1f} s"
-    hours, rest_us = divmod(duration_us, _HOUR_US)
-    minutes, seconds = divmod(rest_us // SECOND_US, 60)
+    for unit_us, next_us, name in (
+        (_MILLISECOND_US, SECOND_US, "ms"),
+        (SECOND_US, _MINUTE_US, "s"),
+    ):
+        if duration_us < next_us - unit_us / 20:  # more would be rounded up to the next unit
+            return f"{duration_us / unit_us:.1f} {name}"
+    minutes, seconds = divmod(round(duration_us / SECOND_US), 60)
+    hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02} h" if hours else f"{minutes}:{seconds:02} min"
 
 
@@ -239,7 +241,7 @@ def find_fields(row_type: type, names: str) -> tuple[Field, ...]:
     Args:
         row_type: the type of the rows.
         names: the names of columns, with commas between them. A column is named by its key, or by its title in the
-            table without brackets: `fit` for `fit [95 %]`. Upper case and spaces do not matter.
+            table without brackets: `fit` for `fit [95 %]`. Case is ignored; a space is a `_`.
 
     Raises UserError if the rows have no column of a name.
     """
