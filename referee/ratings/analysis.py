@@ -1,7 +1,7 @@
 """Estimate the strength of the bots of one ruleset from all their games at once, with intervals.
 
-Each interval covers the true value with a chance of 95 %. It comes from resampling the matches
-(`intervals.Resampling`). `tests/bench/bench_calibration.py` measures how often an interval covers the true value.
+Each interval covers the true value with a chance of 95 %; `tests/bench/bench_calibration.py` measures how often. It
+comes from resampling the matches (`intervals.Resampling`), and for win shares from `win_shares`.
 
 In the shapes of arrays, n is the number of bots, M of matches, P of pairs of bots that met, and B of resamples.
 """
@@ -28,7 +28,7 @@ _CHUNK = 2_000_000
 If one call of `fit` would need larger arrays for all resamples, the resamples are fitted in several calls.
 """
 _OFTEN = 3
-"""In fewer matches above or below the others of the set, a bot is left out of `Analysis.centre`."""
+"""`Analysis.centre` leaves out a bot with fewer matches above, or below, the others of its set."""
 _SEED = 20_050_102
 """Fixed, so that the same results always give the same intervals."""
 
@@ -82,7 +82,7 @@ class PairFigures:
     lead: Estimate | None
     """Mean points of the first bot in the meetings minus those of the second; None if the bots never met."""
     rating_lead: Estimate
-    """Rating of the first bot minus that of the second."""
+    """Rating of the first bot minus that of the second. An end is None if no games limit it (`fit.find_beaten`)."""
     chance: float | None
     """Probability that the true rating of the first bot is higher than that of the second.
 
@@ -125,7 +125,7 @@ class Analysis:
         They are the largest set in which each bot beat every other, directly or over a chain of bots (`fit.find_beaten`). A
         bot that always ranked last or always first is not in the set, because only the prior says how far it is from the others. A bot
         that ranked above others of the set in fewer than three matches, or below others in fewer than three, is left out
-        too, if two bots remain: its distance is nearly as uncertain. If no two bots beat each other, the set has all bots.
+        too, if two bots remain: its distance is uncertain too. If no two bots beat each other, the set has all bots.
         """
         linked = self._beaten & self._beaten.T
         size = linked.sum(axis=1)
@@ -230,6 +230,7 @@ class Analysis:
 
     def _pair(self, first: int, second: int) -> PairFigures:
         lead, drawn, certainty = self._lead(first, second)
+        interval = certainty.percentile_intervals(lead, drawn)[0]
         meeting = self._meetings.get((first, second))
         return PairFigures(
             first=self.results.bots[first],
@@ -241,7 +242,11 @@ class Analysis:
             losses=meeting.losses if meeting else 0,
             better=meeting.better if meeting else None,
             lead=meeting.lead if meeting else None,
-            rating_lead=certainty.percentile_intervals(lead, drawn)[0],
+            rating_lead=replace(
+                interval,
+                low=interval.low if self._beaten[first, second] else None,
+                high=interval.high if self._beaten[second, first] else None,
+            ),
             chance=certainty.chance(lead[0], drawn),
         )
 
@@ -316,7 +321,7 @@ class Analysis:
         opponents, so they cause no uncertainty. Therefore only the residuals of `OpponentEffects` are resampled.
 
         Args:
-            values: (M, n) the sum of points or wins of each bot in each match.
+            values: (M, n) the sum of the points of each bot in each match.
         """
         unexplained = self._opponents.scaled_residuals(values)
         return _quotient(

@@ -144,6 +144,10 @@ class Comparison:
         details = f"{pair.first} minus {pair.second}: fit {lead.value:+z.2f}"
         if lead.low is not None and lead.high is not None:
             details += f", 95 % interval {lead.low:+z.2f} to {lead.high:+z.2f}"
+        elif lead.low is not None:
+            details += f", 95 % interval above {lead.low:+z.2f}"
+        elif lead.high is not None:
+            details += f", 95 % interval below {lead.high:+z.2f}"
         bot, below, probability = self.verdict.bot, self.verdict.below, chance(self.verdict.chance)
         is_direct = self.verdict.chance >= self.condition.confidence
         sure = f"{probability} sure" if is_direct else "because of the verdicts about other bots"

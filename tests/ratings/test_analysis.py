@@ -112,7 +112,8 @@ def test_no_win_in_40_games_has_an_interval_above_0():
     assert b.win_share.low == 0
     assert 0.05 < b.win_share.high < 0.15
     lead = analysis(*lost).pair("a", "b")
-    assert lead.rating_lead.high - lead.rating_lead.low > 5
+    assert lead.rating_lead.high is None
+    assert 0 < lead.rating_lead.low < lead.rating_lead.value - 2
     assert 0.95 < lead.chance < 1
 
 
@@ -164,6 +165,18 @@ def test_bots_that_never_beat_each_other_have_open_ends():
     assert analysis(*ladder).centre.all()
     assert (a.high, b.low, b.high, c.low) == (None, None, None, None)
     assert a.low > c.high
+
+
+def test_lead_over_a_bot_that_never_ranked_higher_has_no_upper_end():
+    _, results = beaten_by_all()
+    found = Analysis(results)
+    first, *_, last = found.results.bots
+    lead, behind = (found.pair(*pair).rating_lead for pair in ((first, last), (last, first)))
+    assert lead.high is None
+    assert lead.low > 5
+    assert (behind.low, behind.high) == (None, -lead.low)
+    others = found.pair(first, found.results.bots[1]).rating_lead
+    assert others.low < others.value < others.high
 
 
 def test_bot_that_won_in_few_matches_is_not_in_the_centre():

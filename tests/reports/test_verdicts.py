@@ -70,6 +70,16 @@ def compare(verdict, chance, *, bot="a@1", low=-1.0, high=5.0, meetings=8):
             "ahead",
         ),
         (
+            compare(Verdict.AHEAD, 1.0, low=1.0, high=None),
+            "sure (a@1 minus b@1: fit +2.00, 95 % interval above +1.00; in 8",
+            "ahead",
+        ),
+        (
+            compare(Verdict.AHEAD, 1.0, bot="b@1", low=None, high=-1.0),
+            "sure (a@1 minus b@1: fit -2.00, 95 % interval below -1.00; in 8",
+            "behind",
+        ),
+        (
             compare(Verdict.AHEAD, 1.0, bot="b@1"),
             "basic: b@1 is better than a@1, > 99.9 % sure (a@1 minus b@1: fit -2.00, ",
             "behind",
@@ -91,7 +101,7 @@ def compare(verdict, chance, *, bot="a@1", low=-1.0, high=5.0, meetings=8):
         ),
         (
             compare(Verdict.AHEAD, 0.998, high=None, meetings=0),
-            "99.8 % sure (a@1 minus b@1: fit +2.00; without a common game).",
+            "99.8 % sure (a@1 minus b@1: fit +2.00, 95 % interval above -1.00; without a common game).",
             "ahead",
         ),
         (
