@@ -2,7 +2,7 @@
 
 A `GameRecord` holds the rules, the deck and every action, so `referee.match.replay` can play the game again
 with the same result. A `GameResult` holds only the result. `Player` is the interface between a game and the
-bot on a seat: the package `bots` implements `Player` with a process, tests implement it with a function.
+bot on a seat: the package `bots` implements `Player` with a process, `tournament.person` with a person.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Move:
     stand_in: bool
     """True if the stand-in chose the action."""
     wall_us: int = 0
-    """Microseconds from sending a batch of several requests to its last reply; 0 for a single request."""
+    """Microseconds from sending a batch of several requests to its last reply or timeout; 0 for a single request."""
     batch_size: int = 1
     """Number of requests that the bot got in one message with the request of this decision, itself included."""
 
@@ -138,7 +138,8 @@ class Machine:
     speed: int
     """Decisions of the rules engine per second of CPU time on one core, in a fixed set of games."""
     noise: float | None
-    """How much of the time of the worker's cores other programs and virtual machines used, from 0 to 1, in the newest period that could be
+    """The share of the time of the worker's cores that other programs and virtual machines used, from 0 to 1, in the
+    newest period that could be
     measured; see `MachineMonitor.measure`. None if no period could be measured yet."""
 
 
@@ -305,7 +306,7 @@ class Request:
 
 @dataclass(slots=True)
 class Reply:
-    """The decision of a player."""
+    """A player's action, with its time."""
 
     action: Action
     """The action. It may be illegal; `play_game` checks it."""

@@ -1,4 +1,4 @@
-"""`referee worker`, and the options of commands that play on a Dask cluster."""
+"""Define `referee worker`, and the options of commands that play on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def worker(
         typer.Option(
             min=1,
             max=1024,
-            help="How many cores to lend. Each gets one worker. By default all cores of this machine.",
+            help="How many cores to lend. Each gets one worker. By default all cores that the command may use.",
         ),
     ] = None,
     host: Annotated[

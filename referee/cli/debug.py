@@ -55,7 +55,7 @@ from referee.tournament.rerun import Exchange, StoredSeat, find_stored_seat, rer
 
 app = typer.Typer()
 _INDENT = 10
-"""Width of the space before all lines except those of turns, as in `playthrough`."""
+"""Width of labels with the space after them, and of the indent of `playthrough`."""
 
 
 @app.command()
@@ -149,7 +149,10 @@ def _choose_seat(record: GameRecord, name: str, seat: int | None) -> int:
 
 
 def _find_version(league: League, record: GameRecord, bot: str, seat: int) -> StoredBot:
-    """Return a bot of the league. A name without a version means the version that played on the seat, if it is that bot."""
+    """Return a bot of the league.
+
+    Without a version, it is the version on the seat, or for another bot the newest that is not retired.
+    """
     own = record.seating[seat]
     return find_bot(league, str(own) if bot == own.name else bot)
 
@@ -202,7 +205,7 @@ class RerunView:
         self._differences = 0
         """How many outcomes were not as stored."""
         self.faults = 0
-        """How many requests the bot has not answered with a legal action."""
+        """How many faults the bot has had, illegal actions included."""
 
     def lines(self, exchange: Exchange) -> Iterator[RenderableType]:
         """Yield the lines of a request: the events before it, the outcome, and what the bot has printed.

@@ -55,7 +55,7 @@ _MEMO_SIZE = 1 << 12
 
 
 def prefix(field: int) -> Callable[[int], bytes]:
-    """Return a function that writes the tag and the length of a field: a message, string or packed list.
+    """Return a function that writes tag and length of a field with a message, string or packed list.
 
     The function takes the length of the content in bytes. The caller must write the content after it.
 
@@ -165,7 +165,7 @@ def _table(layers: tuple[Layer, ...]) -> bytes:
 
 @memoize(_MEMO_SIZE)
 def _seats(fields: tuple[int, int, int | None, int, Layer | None]) -> bytes:
-    """Write these fields of a view: the seats concerned, the snatched layer and the number of draws left."""
+    """Write these fields of a view: its three seats, the snatched layer and the number of draws left."""
     seat, active_seat, victim, cards_to_draw, snatched = fields
     return table_pb2.View(
         seat=seat,

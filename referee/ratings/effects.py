@@ -1,7 +1,7 @@
 """Estimate what decides a game besides the bots: the seat, the hand, and the machine.
 
-For the seat and the hand, only whole matches count. A whole match has a played game of every seating, so each bot has had each seat of
-the deal once.
+For the seat and the hand, only whole matches count. A whole match has a played game of every seating, so each bot has
+had each seat once.
 
 In the shapes of arrays, M is the number of matches (whole ones, except for machines), k the number of seats, B the number of resamples,
 and G, S are the games and seats of `ResultColumns`.
@@ -135,7 +135,7 @@ def _estimate_luck(whole: _WholeMatches) -> LuckFigures | None:
 
 
 def _between_matches(pairs: Ints, leads: Floats) -> tuple[Floats, Flags]:
-    """Return for each duel match an estimate of the residual variance, and True if the estimate is usable.
+    """Return for each match of two seats an estimate of the residual variance, and True if it is usable.
 
     Both bots of a match play both hands, so the hands do not change the lead. The leads of one pair of bots in
     several matches differ only by the residuals: the variance of the leads is the residual variance. If a pair has
@@ -177,7 +177,7 @@ class _WholeMatches:
     bots: Ints
     """(M, k) the bots of each match, lowest index first."""
     points: Floats
-    """(M, k, k) points by match, bot and seat."""
+    """(M, k, k) `score` by match, bot and seat."""
     wins: Floats
     """(M, k, k) 1 for a win, else 0, by match, bot and seat."""
     game: Ints

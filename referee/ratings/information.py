@@ -1,8 +1,8 @@
 """Say which match tells most about the order of the bots.
 
 A ladder asks this before each match. The order of two bots is uncertain if little is known about them, or if their skills are close. A match
-of these bots makes the lead of one over the other more certain. It also tells something about other pairs: after a match against a bot that
-is well known, the lead of the other bot over all bots is known better.
+of these bots makes the lead of one over the other more certain. It also tells something about other pairs: after a
+match against a well-known bot, the lead of its opponent over all bots is known better.
 
 What is known is written as a normal distribution of all skills (`Beliefs`). Let a pair of bots have the expected lead d with the standard
 deviation s. The expected mistake of the pair is s phi(d / s) - |d| Phi(-|d| / s): the size of the true lead if the order is wrong, else 0. Phi
@@ -104,9 +104,11 @@ class Beliefs:
     def gains(self) -> Floats:
         """Return the (n, n) gains: for each two bots the gain of their match, in no particular unit; 0 for a bot with itself.
 
-        Let C be the covariance, a the vector with 1 for the first bot of a pair and -1 for the second, and c that vector for the pair of a match. The match
-        lowers the variance of the pair's lead by (a' C c)² / (noise + variance of the lead of c). The sum over all pairs, each
-        with its weight w, is c' C L C c / (noise + variance), where L is the sum of all w a a'. The noise is 1 / the Fisher information of the match,
+        Let C be the covariance, a the vector with 1 for the first bot of a pair and -1 for the second, and c that
+        vector for the pair of a match. The match lowers the variance of a pair's lead, a' C a, by (a' C c)² / (noise
+        + c' C c). The sum over all pairs, each
+        with its weight w, is c' C L C c / (noise + c' C c), where L is the sum of all w a a'. The noise is 1 / the
+        Fisher information of the match,
         and w is phi(d / s) / s without its constant factor.
         """
         lead = self.skills[:, None] - self.skills

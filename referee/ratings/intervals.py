@@ -1,6 +1,7 @@
 """Sum up results by match, and compute intervals for figures by resampling the matches.
 
-Matches are independent of each other. The games of one match are not independent, because they share a deal. A
+Matches are independent of each other. The games of one match may not be independent, because they usually share a
+deal. A
 resample of M matches draws M of them, with replacement. If M is above 4,000, the matches are divided into 2,000
 random groups, and a resample draws 2,000 groups instead of M matches. Drawing groups is faster, and the standard
 errors are as good.
@@ -323,7 +324,7 @@ class Certainty:
     def share_intervals(self, values: Floats, drawn: Floats, counts: Floats) -> list[Estimate]:
         """Return Wilson's intervals of (F,) shares. A share of 0 or 1 has an interval too.
 
-        Wilson's formula assumes independent games, but the games of one match are not independent. Therefore the
+        Wilson's formula assumes independent games, but the games of one match may not be. Therefore the
         formula gets the number of independent games that have the same standard error as the resamples.
 
         Args:

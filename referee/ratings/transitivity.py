@@ -3,15 +3,16 @@
 Bots can be like rock, paper and scissors: a beats b, b beats c, and c beats a. No ratings predict such results. Another
 example is a bot whose style suits one opponent only.
 
-Ties are left out, because ratings do not say how often two bots tie. So is a comparison in which one of the two bots forfeited:
-a bot that crashes now and then would look like one that suits some opponents. All other comparisons are decided.
+Ties are left out, because ratings do not say how often two bots tie. Comparisons with a forfeit are left out too: a
+bot that crashes now and then would look like one that plays better against some opponents. All other comparisons are
+decided.
 The prediction is that of `fit.fit` for the decided comparisons.
 
-The test looks at the deviations of all pairs together. It compares them with deviations in which each match has a
-random sign: the sign-flip test of effective score contributions (Hemerik, Goeman and Finos, "Robust testing in generalized
+The test compares the deviations of all pairs with those in which each match (or group of matches) has a random sign:
+the sign-flip test of effective score contributions (Hemerik, Goeman and Finos, "Robust testing in generalized
 linear models by sign-flipping score contributions", 2020). So games of one match may depend on each other, however
-many they are. The part of the deviations that other skills would explain is removed first, and so is the part that another
-link explains: a curve from leads to shares with flatter or steeper ends than the normal distribution has.
+many they are. First, the parts of the deviations that other skills or another link would explain are removed. A link
+is the curve from leads to shares; others have flatter or steeper ends than the normal distribution.
 
 In the shapes of arrays, n is the number of bots, M of matches, P of pairs with decided comparisons, and B of sign flips.
 """
@@ -33,12 +34,13 @@ from referee.result_columns import Flags, Floats, Ints
 _FLIPS = 1_000
 """Number of sign flips."""
 _LINK_DEVIATION = 0.1
-"""Standard deviation of the prior of the link: the factor of `lead ** 3`. It is about -0.05 if performances have the t distribution
-with 3 degrees of freedom. Without a prior, a link that no game has would explain a cycle of three bots."""
+"""Standard deviation of the prior of the link's factor of `lead ** 3`. The factor is about -0.05 if performances have
+the t distribution with 3 degrees of freedom. Without a prior, a link that no game has would explain a cycle of three
+bots."""
 _RARE = 5
-"""If fewer wins of the weaker bot of a pair are expected, the results show too little of their variance."""
+"""With fewer expected wins of a pair's weaker bot, its results show too small a variance."""
 _NEGLIGIBLE = 1e-6
-"""A standard error below this many comparisons comes from rounding, and counts as 0."""
+"""A standard error below this share of a pair's comparisons comes from rounding, and counts as 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,7 @@ class Transitivity:
         self._games = sums.pair_decided[decisive].astype(np.float64)
         self._model = _Model(self._pairs, _sum(self._decided), _sum(self._won), len(bots), settings)
         self._comparisons = int((sums.games > 0).sum()) - len(sums.games)
-        """Number of independent comparisons at most: each match has one less than bots."""
+        """Upper limit of independent comparisons: in each match, its bots minus 1."""
 
     @cached_property
     def p_value(self) -> float | None:
@@ -89,7 +91,7 @@ class Transitivity:
         """
         if not len(self._flipped):
             return None
-        # These weights find deviations best that are random and equally large in skill (a score test).
+        # A score test: these weights best find random deviations that are equally large in skill.
         weights = self._model.slope**2
         found = (self._model.deviations**2 * weights).sum()
         drawn = (self._flipped**2 * weights).sum(axis=1)
@@ -149,7 +151,7 @@ class Transitivity:
 
     @cached_property
     def _flipped(self) -> Floats:
-        """(B, P) deviations with a random sign of each match, as `_Model.deviations`; B is 0 if no test is possible."""
+        """(B, P) `_Model.deviations` with a random sign of each match or group; B is 0 if no test is possible."""
         spare = self._comparisons - self._model.rank
         if spare <= 0 or len(self._pairs) <= self._model.rank:
             return np.zeros((0, len(self._pairs)))

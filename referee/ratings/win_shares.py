@@ -1,7 +1,8 @@
 """Compute intervals for the share of games that each bot wins.
 
-The games of a match are not independent, because they share a deal. So the variance of a bot's share differs from the
-variance that independent games would have. The design effect (Kish, Survey Sampling, 1965) is the first variance divided by the second. The
+The games of a match may depend on each other, because they usually share a deal. So the variance of a bot's share
+differs from that of independent games. The design effect (Kish, Survey Sampling, 1965) is the first variance divided
+by the second. The
 results of one bot estimate it badly after few matches. But it is about the same for all bots, because they play the same
 kind of matches. So the design effect of a bot is a weighted mean of its own estimate and of the estimate from all bots. The more matches the
 bot played, the more its own estimate counts. For a bot that won no game or all games, its own estimate is 1.
@@ -38,7 +39,7 @@ def win_share_intervals(sums: MatchSums) -> list[Estimate]:
     shares = sums.wins.sum(axis=0) / games
     spread = shares * (1 - shares)
     variances, freedom = _estimate_variances(sums, shares)
-    total = freedom.sum() * (1 - 1 / len(shares))  # the wins of all bots of a game have a fixed sum
+    total = freedom.sum() * (1 - 1 / len(shares))  # the wins in a game usually have the sum 1
     weights = freedom * spread
     if weights.any():
         pooled = (freedom * variances * games).sum() / weights.sum()
@@ -55,10 +56,11 @@ def win_share_intervals(sums: MatchSums) -> list[Estimate]:
 def _estimate_variances(sums: MatchSums, shares: Floats) -> tuple[Floats, Floats]:
     """Return the (n,) variances of the shares, given the opponents, and the (n,) degrees of freedom of these estimates.
 
-    The matches of a bot are sorted by the number and the strength of the opponents. Then half of the mean squared difference between
-    neighbours estimates the variance of a match (von Neumann, Distribution of the ratio of the mean square
-    successive difference to the variance, Annals of Mathematical Statistics 12, 1941). If all matches have
-    opponents of the same strength, the usual estimate is more exact.
+    The matches of a bot are sorted by the number and the strength of the opponents. Then half of the mean squared
+    difference between adjacent ones estimates the variance of a match (von Neumann, Distribution of the ratio of the
+    mean square
+    successive difference to the variance, Annals of Mathematical Statistics 12, 1941). If all matches have as many
+    and as strong opponents, the usual estimate is more exact.
     """
     match, bot = np.nonzero(sums.games)
     seats, strength = _describe_opponents(sums, match, bot)

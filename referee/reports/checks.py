@@ -52,8 +52,8 @@ def step_view(step: Step) -> Group:
 class CheckView:
     """Shows the steps of a running check. Steps that say the same are shown in one line.
 
-    Steps that follow each other and are skipped for the same reason have one line together. If a step has failed as an
-    earlier one, its line names the earlier step. The JSON value of the check has all steps in full.
+    Steps that follow each other and are skipped for the same reason have one line together. If a step has failed like
+    an earlier one, its line names that step. The JSON value of the check has all steps in full.
     """
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class CheckView:
         """The number of the first step with each symptom and end of the output."""
 
     def add(self, step: Step) -> Iterator[RenderableType]:
-        """Yield what can be shown after the next step."""
+        """Add a step, and yield what can be shown now."""
         finding = step.finding
         is_skipped = finding.verdict is StepVerdict.SKIP
         if self._skipped and (not is_skipped or finding.came != self._skipped[0].finding.came):
@@ -194,12 +194,12 @@ class ProtectionRow:
     state: Annotated[str, Column("state")]
     """`on`, `partial` or `off`."""
     reason: Annotated[str, Column("reason", wrap=True)]
-    """The forbidden act that the probe tried, and what happened."""
+    """What the probe found, or why the state needs no probe."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusalRow:
-    """A rung of the isolation ladder that this machine cannot give."""
+    """A rung of isolation that this machine cannot give."""
 
     rung: Annotated[str, Column("rung")]
     reason: Annotated[str, Column("reason", wrap=True)]
@@ -215,7 +215,7 @@ def protection_rows(isolation: Isolation) -> tuple[ProtectionRow, ...]:
 
 
 def refusal_rows(isolation: Isolation) -> tuple[RefusalRow, ...]:
-    """Return a row for each rung above the rung in force, highest rung first."""
+    """Return a row for each rung that was refused, highest rung first."""
     return tuple(
         RefusalRow(rung=each.rung.value, reason=each.reason, advice=each.advice)
         for each in isolation.refusals

@@ -126,7 +126,7 @@ PHRASES: dict[type[Event], str] = {
     Passed: "{seat} passes",
     GameOver: "game over ({termination}): {result}",
 }
-"""The sentence of each kind of event, with named places. `PARTS` and the names of cards fill the places."""
+"""The format string of each kind of event. `PARTS` and the names of cards fill its placeholders."""
 PARTS = {
     "bot": "{name} (seat {seat})",
     "turn": "turn {turn}",

@@ -160,7 +160,7 @@ class Encoding:
         self.shapes: dict[str, tuple[int, ...]] = {
             "kind": (len(DecisionKind),),  # what is decided, one-hot; all 0 when the game is over
             "active": (players,),  # whose turn it is, one-hot
-            "victim": (players,),  # who lost a layer and has to decide or draw, one-hot or all 0
+            "victim": (players,),  # who has just lost a layer, one-hot or all 0
             "cards_to_draw": (1,),  # draws left, the current one included
             "deck_size": (1,),
             "turns_left": (1,),  # turns after the current one until `max_turns`, at most 127

@@ -1,7 +1,7 @@
 """Follow a ladder: at each look, choose the tables that tell most about the order of its bots.
 
-A ladder is a tournament of one stage. `schedule.ladder` plans its rounds. There is a look before each round, which
-replaces the bots of all tables of the round. Tables of later rounds stay as planned. The choice depends only on the
+A ladder is a tournament of one stage. `schedule.ladder` plans its rounds. A look before each round replaces the bots
+of all tables of the round. Tables of later rounds stay as planned. The choice depends only on the
 results before the look and on what the ladder started with (`LadderStart`), which is part of the committed
 configuration. So anybody who has the results can compute the same tables.
 
@@ -28,8 +28,8 @@ from referee.tournament.course import Course, Look
 MAX_LADDER_BOTS = 200
 """With more bots, a look takes too long: with 200 bots, about 15 s for a round of 100 matches on one busy core."""
 _DIGITS = 6
-"""Gains are rounded to this many decimals of the largest gain. So a difference in the last bits between processors
-almost never changes a table."""
+"""Gains are divided by the largest and rounded to this many decimals. So a difference in the last bits between
+processors almost never changes a table."""
 
 
 def make_course(config: TournamentConfig) -> Course:
@@ -72,8 +72,8 @@ class LadderCourse(Course):
     def take_look(self, results: ResultColumns) -> None:
         """Take the next look: choose the tables of the round after it.
 
-        Raises ValueError if the fit does not converge. This happens only if somebody has written other sums of earlier games
-        into the configuration.
+        Raises ValueError if the fit does not converge. This happens only if somebody has edited the sums of earlier
+        games in the configuration.
         """
         look = self.next_look
         assert look is not None  # noqa: S101 - callers check it
@@ -142,7 +142,7 @@ def _choose_tables(
     Args:
         beliefs: what is known before the next match.
         seats: the number of seats of a table.
-        so_far: the clockwise order of the bots in each match of the ladder before.
+        so_far: the clockwise order of the bots in each earlier match.
     """
     orders = SeatOrders(so_far)
     played = Counter(bot for order in so_far for bot in order)
@@ -156,7 +156,8 @@ def _choose_tables(
 def _fill_table(gains: Floats, seats: int, played: Counter[int]) -> list[int]:
     """Return the bots of the table with the largest gains.
 
-    The first two bots are those with the largest gain. Each further bot is the one with the largest sum of gains with the
+    The first two bots are the pair with the largest gain. Each further bot is the one with the largest sum of gains
+    with the
     bots at the table. If sums are equal, the bot that has played less comes first, and then the one that is listed first.
     """
     table: list[int] = []

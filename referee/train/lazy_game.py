@@ -1,8 +1,8 @@
-"""A game whose deck is decided card by card, for OpenSpiel.
+"""Let chance decide a deck card by card, for OpenSpiel.
 
 Chance decides each card when it is drawn, so the deck is no part of a state. The rules take a whole deck. Therefore a
 `LazyGame` has a deck whose first cards are decided. It tries a move in a copy of the game: if the move draws a card that is
-not decided, the copy is dropped, and the next node is one of chance.
+not decided, the copy is dropped, and chance decides next.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from referee.sdk.simulate import InformationSet, Observer
 
 @cache  # OpenSpiel makes a new state for each copy
 def _sorted_deck(ruleset: Ruleset, players: int) -> tuple[tuple[int, ...], int]:
-    """Return all cards, the lowest first, and the fewest cards that a deal draws: the ghost refuses no low card."""
+    """Return all cards, the lowest first, and the fewest cards that a deal draws: the ghost keeps low cards."""
     deck = tuple(list_cards(full_deck(ruleset)))
     return deck, len(deck) - Game(ruleset, players, deck).table.deck_size
 
@@ -49,13 +49,13 @@ class LazyGame:
         self._move: Action | None = None
         """The move that waits for a card."""
         self.game: Game | None = None
-        """The game before the move that waits; None before the deal."""
+        """The game without the move that waits; None before the deal."""
         self.events: tuple[Event, ...] = ()
         self._first_views: tuple[View, ...] = ()
         self._sets: dict[int, InformationSet] = {}
         """The information sets of the next decision, by seat."""
         self._drawn_for: int | None = None
-        """The seat that cannot tell this game from another one, from which it was drawn; None if it was not drawn."""
+        """The seat for which `draw` returned this game; None if it comes from no `draw`."""
 
     def __deepcopy__(self, _memo: object) -> Self:
         """Return an independent game in the same position; OpenSpiel copies states in this way."""
@@ -107,7 +107,8 @@ class LazyGame:
     def draw(self, seat: int, chance: Random) -> LazyGame:
         """Return a game that `seat`, which must decide now, cannot tell apart from this one.
 
-        The other seats of that game have no past, so it can be drawn again for `seat` only. Raises ValueError for a seat
+        That game has only the events as `seat` saw them, so it can be drawn again for `seat` only. Raises ValueError
+        for a seat
         that does not decide now, and for another seat of a game that was drawn.
         """
         if seat not in self._sets:

@@ -37,7 +37,7 @@ from referee.train.games import find_ruleset, reward_by_rank
 from referee.train.lazy_game import LazyGame
 
 OPTIONS: dict[str, Enum] = {"end_on": EndOn.DECK_AND_DISPLAY, **GHOST_OPTIONS}
-"""The options of a ruleset that are parameters, with their default values, which are those of all rulesets."""
+"""The parameters for options of a ruleset, besides `max_turns`, with the default values of all rulesets."""
 GAME_TYPE = pyspiel.GameType(
     short_name="linko",
     long_name="LINKO!",
@@ -62,7 +62,7 @@ GAME_TYPE = pyspiel.GameType(
 
 
 def read_ruleset(params: Mapping[str, Any]) -> Ruleset:
-    """Return the ruleset that parameters describe. Raises ValueError when one does not fit."""
+    """Return the ruleset that parameters describe. Raises ValueError if one is wrong."""
     options: dict[str, Any] = {}
     for option, default in OPTIONS.items():
         values = {each.value: each for each in type(default)}
@@ -91,7 +91,7 @@ class LinkoGame(pyspiel.Game):
     Args:
         params: `players`, and what `read_ruleset` reads.
 
-    Raises ValueError when a parameter does not fit.
+    Raises ValueError if a parameter is wrong.
     """
 
     def __init__(self, params: dict[str, Any] | None = None) -> None:
@@ -120,9 +120,9 @@ class LinkoGame(pyspiel.Game):
     def make_py_observer(
         self, iig_obs_type: Any = None, params: dict[str, Any] | None = None
     ) -> LinkoObserver | None:
-        """Return what makes observations or, with perfect recall, information states.
+        """Return an observer for observations or, with perfect recall, information states.
 
-        As OpenSpiel wants it, the method returns None unless all that one player knows is wanted. Raises ValueError for
+        Returns None for all types of observation except that of one player's knowledge. Raises ValueError for
         parameters, because there are none.
         """
         if params:
@@ -142,7 +142,7 @@ class LinkoState(pyspiel.State):
         self.lazy_game = LazyGame(game.encoding.ruleset, game.encoding.players)
 
     def current_player(self) -> int:
-        """Return the seat that must decide, or the mark for chance or for the end."""
+        """Return the seat that must decide, or the `PlayerId` of chance or the end."""
         if self.lazy_game.needs_card:
             return int(pyspiel.PlayerId.CHANCE)
         game = self.lazy_game.game
@@ -181,9 +181,9 @@ class LinkoState(pyspiel.State):
         return list(reward_by_rank(game.outcome))
 
     def resample_from_infostate(self, player: int, sampler: Callable[[], float]) -> LinkoState:
-        """Return a random state that the player, which must decide now, cannot tell apart from this one.
+        """Return a random state that the deciding player cannot tell apart from this one.
 
-        Raises ValueError for any other player.
+        Raises ValueError as `LazyGame.draw` does.
         """
         chance = Random(sampler())  # noqa: S311 - games need no cryptographic randomness
         other = self.clone()
@@ -203,7 +203,7 @@ class LinkoState(pyspiel.State):
 
 
 def describe(view: View, kind: DecisionKind | None) -> str:
-    """Return everything that a seat may know now as a text. Different views have different texts."""
+    """Return as a text everything that a seat may know now. Different views have different texts."""
     fields = view._asdict() | {
         "tables": [" ".join(map(layer_name, layers)) for layers in view.tables],
         "snatched": view.snatched and layer_name(view.snatched),
