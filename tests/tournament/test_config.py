@@ -274,6 +274,7 @@ def test_until_is_read_with_its_default_values(folder):
         ("classic", ["classic"], 300),
         ("all-rulesets", list(RULESETS), 288),
         ("languages", ["basic", "duel"], 120),
+        ("sample-bots", list(RULESETS), 1728),
     ],
 )
 def test_the_tournament_files_of_the_project_are_correct(name, rulesets, games):
@@ -292,4 +293,5 @@ def test_all_tournament_files_of_the_project_are_tested():
         "classic",
         "all-rulesets",
         "languages",
+        "sample-bots",
     }
