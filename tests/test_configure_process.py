@@ -5,6 +5,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import referee
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,6 +30,7 @@ def test_distribution_takes_its_version_from_the_package():
     assert re.fullmatch(r"\d+\.\d+\.\d+", referee.__version__)
 
 
+@pytest.mark.extended("imports every module in a process of its own")
 def test_import_of_any_module_leaves_environment_and_garbage_collector_alone():
     files = [file.relative_to(ROOT) for file in (ROOT / "referee").rglob("*.py")]
     modules = sorted(

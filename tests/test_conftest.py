@@ -150,6 +150,7 @@ def test_rung_that_the_machine_does_not_give_is_a_skip_everywhere(suite, monkeyp
 # The choice of tests
 
 
+@pytest.mark.extended("starts pytest many times")
 @pytest.mark.parametrize(
     "processes", extend_all_but(["-pno:xdist"], NUMBERS_OF_PROCESSES, "starts pytest many times")
 )

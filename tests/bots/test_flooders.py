@@ -44,7 +44,7 @@ async def check_flooder(run, name):
         assert record.forfeited == (seat,)
 
 
-@pytest.mark.parametrize("name", extend_all_but({"floods_pings"}, names(), MORE))
+@pytest.mark.parametrize("name", extend_all_but({}, names(), MORE))
 async def test_flooder_forfeits_and_no_other_bot_is_charged(run, name):
     await check_flooder(run, name)
 

@@ -173,34 +173,20 @@ OTHER_TESTS = {"tells_what_it_sees", "stateless", "at_random"}
 
 PLAIN = {
     "exits_with_1",
-    "hangs_at_start",
-    "has_wrong_token",
     "has_foreign_token",
-    "never_ready",
     "segfaults",
-    "is_always_late",
     "is_late",
-    "uses_up_its_bank",
     "plays_what_it_lacks",
     "says_garbage",
-    "floods_replies",
-    "says_5_mb",
     "takes_much_memory",
-    "runs_many_processes",
-    "fills_scratch",
     "answers_for_others",
 }
-"""Bots that plain `pytest` tries: at least one for each cause of a fault."""
+"""Bots that plain `pytest` tries: the most usual faults, and one of a rule that protects other bots."""
 REASON = "plays more misbehaving bots"
 
 
 def select_plain(names):
     return extend_all_but(PLAIN & set(names), sorted(names), REASON)
-
-
-def test_plain_pytest_plays_a_bot_for_every_cause():
-    tried = {expected.cause for name, expected in (FAULTS | LIMIT_FAULTS).items() if name in PLAIN}
-    assert tried == {expected.cause for expected in (FAULTS | LIMIT_FAULTS).values()}
 
 
 def test_every_misbehaving_bot_is_played():

@@ -84,6 +84,7 @@ async def test_dead_process_is_replaced(pool):
     assert second.games == 1
 
 
+@pytest.mark.extended("starts more bots")
 async def test_least_recently_used_idle_process_is_stopped_if_there_are_too_many(pool, monkeypatch):
     monkeypatch.setattr(process, "GOODBYE_S", 20.0)
     first, second = [await pool.acquire(0, spec(name)) for name in "ab"]
@@ -94,6 +95,7 @@ async def test_least_recently_used_idle_process_is_stopped_if_there_are_too_many
     assert second.exit_code == 0, "the bot exits by itself after a goodbye"
 
 
+@pytest.mark.extended("starts more bots")
 async def test_concurrent_starts_stop_enough_idle_processes(pool):
     old = [await pool.acquire(0, spec(name)) for name in "ab"]
     for bot in old:
@@ -107,6 +109,7 @@ async def test_process_in_a_game_is_not_stopped_for_another(pool):
     assert running_pids() == {pid(bot) for bot in bots}
 
 
+@pytest.mark.extended("starts more bots")
 async def test_bots_that_failed_in_a_lane_are_listed(pool):
     for lane, name in ((0, "a"), (0, "b"), (1, "c")):
         await pool.acquire(lane, spec(name))
@@ -176,6 +179,7 @@ async def test_failed_start_is_tried_again_for_the_next_game(pool):
     assert (await pool.acquire(0, spec("a"))).usable
 
 
+@pytest.mark.extended("starts more bots")
 async def test_concurrent_stops_leave_no_process(pool):
     bot = await pool.acquire(0, spec("a"))
     await asyncio.gather(bot.stop(), bot.stop(gently=False))

@@ -424,6 +424,7 @@ async def run_echo_server(folder, **environment):
     return lines, int(wake_ups)
 
 
+@pytest.mark.extended("starts more bots")
 async def test_messages_do_not_pass_through_the_thread_pool_of_grpc(tmp_path_factory):
     folder = tmp_path_factory.mktemp("s")
     _, by_default = await run_echo_server(folder, GRPC_EXPERIMENTS="")

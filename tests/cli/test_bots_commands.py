@@ -140,6 +140,7 @@ def test_stderr_of_a_bot_is_printed_with_escaped_control_codes(played):
     assert checked_output(played, "bots", "log", "greedy") == "No faults of greedy.\n"
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_output_of_a_build_can_be_read(here):
     bot = here.bot("built", "from referee.sdk import run\nrun(lambda request: request.legal[0])\n")
     manifest = bot / "bot.toml"
@@ -244,6 +245,7 @@ def test_submitted_bot_can_be_retired_submitted_again_and_taken_over(here):
     }
 
 
+@pytest.mark.extended("checks more bots")
 def test_bot_that_fails_the_check_is_not_submitted(here):
     only(here.bot("wrong", WRONG_IN_DUELS), "duel")
     done = here.referee("bots", "submit", "wrong")

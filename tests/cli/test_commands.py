@@ -34,6 +34,7 @@ from referee.reports.tournament_rows import StatusRow, TournamentRow
 from referee.reports.verdicts import TransitivityRow
 
 GAMES = 12
+MORE_COMMANDS = pytest.mark.extended("starts more commands")
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +145,7 @@ def test_rows_can_be_printed_as_table_json_and_csv(here, command, row_type, coun
     assert max(map(len, table.splitlines())) <= 80
 
 
+@MORE_COMMANDS
 def test_pipe_and_wide_show_all_columns(here):
     assert "hidden here: " in checked_output(here, "ratings")
     assert "--wide shows them" in checked_output(here, "ratings")
@@ -164,6 +166,7 @@ def test_chosen_columns_are_printed_as_table_json_and_csv(here):
     assert (header, len(lines)) == (keys, 3)
 
 
+@MORE_COMMANDS
 @pytest.mark.parametrize(
     "command", [("ratings", "--history", "greedy"), ("bots", "show", "greedy"), ("stats", "luck")]
 )
@@ -218,6 +221,7 @@ def test_status_has_rounds_faults_and_seed(here):
     assert f"seed {SEED}" in said
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_seed_is_secret_until_the_end(here):
     file = here.tournament("open", matches=10)
     with here.started("tournament", "run", file, "--league", "open") as process:
@@ -334,6 +338,7 @@ def test_wrong_position_is_refused(here, start, options, says):
     assert says in done.stderr
 
 
+@MORE_COMMANDS
 def test_environment_variable_names_the_league(here):
     elsewhere = here.folder / "elsewhere"
     elsewhere.mkdir()
@@ -360,7 +365,10 @@ def test_tournament_of_the_same_name_gets_a_number(here):
     assert [(row["tournament"], row["done"]) for row in rows] == [("open", 2), ("open-2", 2)]
 
 
-@pytest.mark.parametrize("command", [("game", "show", "cup-1", "--json"), ("game", "list")])
+@pytest.mark.parametrize(
+    "command",
+    [("game", "list"), pytest.param(("game", "show", "cup-1", "--json"), marks=MORE_COMMANDS)],
+)
 def test_closed_pipe_is_no_error(here, command):
     done = here.shell(f"referee {' '.join(command)} | true")
     assert (done.returncode, done.stderr) == (0, "")

@@ -8,6 +8,7 @@ import shutil
 
 import pytest
 from real_runs import SAMPLE_BOTS, place, read_until
+from sample_league import SampleLeague
 
 from referee.store.league import League
 
@@ -26,6 +27,14 @@ def here(tmp_path_factory):
         yield made
 
 
+@pytest.fixture(scope="module")
+def without_games(tmp_path_factory):
+    """A league with bots and no games."""
+    with place(tmp_path_factory.mktemp("compare")) as made:
+        SampleLeague(made.folder).league.close()
+        yield made
+
+
 def renamed(here, bot, name):
     """Return the folder of a copy of a sample bot with another name."""
     folder = here.folder / name
@@ -35,6 +44,7 @@ def renamed(here, bot, name):
     return folder
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_better_bot_is_named_with_the_games_used(here):
     last = here.said.splitlines()[-1]
     found = re.fullmatch(r"greedy@1\.0 is better than random@1\.0, known after (\d+) games\.", last)
@@ -45,6 +55,7 @@ def test_better_bot_is_named_with_the_games_used(here):
     assert status["rounds"][-1]["done"] == int(found[1]) < 2000
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_comparison_is_a_tournament_like_any_other(here):
     [row] = json.loads(here.referee("tournament", "status", "--json").stdout)
     assert (row["tournament"], row["bots"], row["rulesets"]) == (
@@ -138,8 +149,8 @@ def test_resumed_comparison_gives_the_verdict(here):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_wrong_input_is_refused_in_one_line(here, arguments, says):
-    done = here.referee(*COMPARE, *arguments)
+def test_wrong_input_is_refused_in_one_line(without_games, arguments, says):
+    done = without_games.referee(*COMPARE, *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"referee: {says}")
     assert done.stderr.count("\n") == 1
@@ -148,7 +159,7 @@ def test_wrong_input_is_refused_in_one_line(here, arguments, says):
 @pytest.mark.parametrize(
     "wrong", [("--max-games", "3"), ("--confidence", "1"), ("--margin", "-1"), ("--margin", "nan")]
 )
-def test_impossible_numbers_are_refused(here, wrong):
-    done = here.referee(*COMPARE, "greedy", "random", *wrong)
+def test_impossible_numbers_are_refused(without_games, wrong):
+    done = without_games.referee(*COMPARE, "greedy", "random", *wrong)
     assert (done.returncode, done.stdout) == (2, "")
     assert f"Invalid value for '{wrong[0]}'" in done.stderr

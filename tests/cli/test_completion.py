@@ -39,6 +39,7 @@ def complete(here, line, shell="bash"):
     return done.stdout.split()
 
 
+@pytest.mark.extended("starts more commands")
 def test_names_of_the_league_are_completed(here):
     assert complete(here, "referee bots show ") == ["greedy"]
     assert complete(here, "referee play ./mine gr") == ["greedy"]
@@ -51,6 +52,7 @@ def test_names_of_the_league_are_completed(here):
     assert complete(here, "referee bots show --league nowhere ") == []
 
 
+@pytest.mark.extended("starts more commands")
 def test_words_that_need_no_league_are_completed(here):
     assert complete(here, "referee ratings --ruleset e") == ["expert", "expert-jokers"]
     assert complete(here, "referee ratings ") == ["compare"]
@@ -59,6 +61,7 @@ def test_words_that_need_no_league_are_completed(here):
     assert complete(here, "referee bots log --limit ") == []
 
 
+@pytest.mark.extended("starts more commands")
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_other_shells_get_the_same_names(here, shell):
     assert "greedy" in " ".join(complete(here, "referee bots show ", shell))
@@ -100,6 +103,7 @@ def test_completed_arguments_and_options_exist():
     assert set(_OPTIONS) <= options
 
 
+@pytest.mark.extended("starts more commands")
 def test_bash_accepts_the_script_of_the_completion(here):
     script = 'eval "$(_REFEREE_COMPLETE=source_bash referee)" && complete -p referee'
     assert here.shell(f"bash -c '{script}'").stdout.endswith(" referee\n")

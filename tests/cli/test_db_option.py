@@ -92,11 +92,16 @@ def test_game_bot_and_plan_use_the_database(here, url):
     ("url", "says"),
     [
         ("secret", "the database must be given by a URL: sqlite:///FILE or postgresql"),
-        (
+        pytest.param(
             "postgresql://ann:secret@h/cup",
             "postgresql://ann:***@h/cup: postgresql is not supported",
+            marks=pytest.mark.extended("starts more commands"),
         ),
-        ("postgresql+psycopg://ann:secret@localhost:1/cup", "refused"),
+        pytest.param(
+            "postgresql+psycopg://ann:secret@localhost:1/cup",
+            "refused",
+            marks=pytest.mark.extended("starts more commands"),
+        ),
     ],
 )
 def test_unusable_database_is_refused(here, url, says):

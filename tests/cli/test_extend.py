@@ -14,7 +14,7 @@ from referee import deals
 from referee.store.league import League
 from referee.tournament import archive_format
 
-pytestmark = pytest.mark.unmeasured
+pytestmark = [pytest.mark.unmeasured, pytest.mark.extended("plays further tournaments")]
 FITS = "seed, configuration, bots and schedule fit"
 GAMES = 6
 """Games of a round: two seatings at three tables."""

@@ -15,6 +15,8 @@ from referee import deals
 from referee.store.league import League
 from referee.tournament import archive_format
 
+pytestmark = pytest.mark.extended("plays further tournaments")
+
 STAGES = '[[stage]]\ndeals = "fresh"\n\n[[stage]]\n'
 GAMES = 2 * 2 * 2
 """Two stages of two matches of two games."""

@@ -13,7 +13,6 @@ import subprocess
 import termios
 
 import pytest
-from extended import extend_all_but, extend_cases_but
 from real_runs import BIN, PATIENCE_S, THREE, place
 
 from referee.store.league import League
@@ -56,19 +55,16 @@ def take_terminal():
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
+@pytest.mark.extended("plays further tournaments")
 @pytest.mark.unmeasured
 @pytest.mark.parametrize(
     ("signals", "term"),
-    extend_cases_but(
-        ["hangup"],
-        {
-            "hangup": (1, "xterm-256color"),
-            "two signals": (2, "xterm-256color"),
-            "no signal": (0, "xterm-256color"),
-            "no signal, plain lines": (0, "dumb"),
-        },
-        "plays further tournaments",
-    ),
+    [
+        pytest.param(1, "xterm-256color", id="hangup"),
+        pytest.param(2, "xterm-256color", id="two signals"),
+        pytest.param(0, "xterm-256color", id="no signal"),
+        pytest.param(0, "dumb", id="no signal, plain lines"),
+    ],
 )
 def test_run_ends_and_can_be_resumed_after_its_terminal_was_closed(here, signals, term):
     """Without a signal, only the writes fail. A shell may send SIGHUP once more than the kernel."""
@@ -113,7 +109,8 @@ def frames(written):
     return [plain(part) for part in re.split(r"(?:\x1b\[1A|\r)*\x1b\[2K", written)]
 
 
-@pytest.mark.parametrize("columns", extend_all_but([80], [80, 170], "plays further tournaments"))
+@pytest.mark.extended("plays further tournaments")
+@pytest.mark.parametrize("columns", [80, 170])
 def test_live_screen_ends_with_the_final_table(here, columns):
     file = here.tournament(bots=THREE, matches=10)
     written, code = watched(here, "tournament", "run", file, columns=columns, lines=24)

@@ -7,13 +7,12 @@ from contextlib import ExitStack, closing
 
 import pytest
 import signal_at
-from extended import extend_all_but
 from real_runs import place
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 MOMENTS = 40
 """The number of moments between the first module and the end of the first games."""
-PLAIN = {7, 20, 21}
+pytestmark = pytest.mark.extended("sends more signals")
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +31,7 @@ def started(tmp_path_factory):
 
 
 @pytest.mark.unmeasured
-@pytest.mark.parametrize("moment", extend_all_but(PLAIN, range(MOMENTS), "sends more signals"))
+@pytest.mark.parametrize("moment", range(MOMENTS))
 def test_signal_while_a_tournament_starts_leaves_a_clean_league(started, moment):
     here, variables, events = started
     at = 1 + moment * events // MOMENTS

@@ -14,6 +14,8 @@ from referee import deals
 from referee.store.league import League
 from referee.tournament import archive_format
 
+pytestmark = pytest.mark.extended("plays further tournaments")
+
 BOTS = ("greedy", "random")
 ROUNDS = 60
 UNTIL = "until = { confidence = 0.8, margin = 0.5 }\n"

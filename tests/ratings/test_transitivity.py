@@ -140,6 +140,7 @@ def test_strong_bot_that_often_crashes_is_no_deviation(seed):
     assert not Analysis(forfeited).transitivity.misleads
 
 
+@pytest.mark.extended("measures large schedules and long statistics")
 @pytest.mark.parametrize("spread", [0.4, 2.0])
 def test_false_alarms_are_rare_if_one_number_explains_all(spread):
     """Half of the tournaments have ties, and half of them are unbalanced."""

@@ -10,6 +10,7 @@ from referee.ratings.intervals import sum_matches
 from referee.ratings.win_shares import win_share_intervals
 
 PER_BOT = 12
+MEASURES = "measures large schedules and long statistics"
 
 
 def circle(bots, seats, matches):
@@ -23,7 +24,14 @@ def width(estimate):
 
 
 @pytest.mark.parametrize(
-    ("bots", "seats", "spread"), [(3, 3, 0.5), (4, 2, 1.5), (8, 4, 4.0), (10, 2, 4.0)]
+    ("bots", "seats", "spread"),
+    [
+        (4, 2, 1.5),
+        *(
+            pytest.param(*shape, marks=pytest.mark.extended(MEASURES))
+            for shape in [(3, 3, 0.5), (8, 4, 4.0), (10, 2, 4.0)]
+        ),
+    ],
 )
 def test_95_of_100_intervals_cover_the_true_share(bots, seats, spread):
     rng = np.random.default_rng(7)
@@ -36,6 +44,7 @@ def test_95_of_100_intervals_cover_the_true_share(bots, seats, spread):
     assert 0.93 <= np.mean(covered) <= 0.97
 
 
+@pytest.mark.extended(MEASURES)
 @pytest.mark.parametrize(("bots", "seats"), [(2, 2), (3, 3), (10, 5)])
 def test_intervals_after_few_matches_cover_at_least_93_of_100(bots, seats):
     rng = np.random.default_rng(7)

@@ -244,6 +244,7 @@ for _ in range(6_000):
 """
 
 
+@pytest.mark.extended("makes deep folders")
 async def test_failed_build_that_left_deep_folders_leaves_no_copy(shop, tmp_path):
     mine = make(tmp_path / "mine", more=BUILD.format("python3 source; exit 1"), source=DIG)
     with pytest.raises(BuildError, match="exited with 1"):

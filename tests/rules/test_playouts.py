@@ -215,7 +215,7 @@ def test_copy_is_equal_and_independent(ruleset, players, seed, policy):
         assert everything(game) == before
 
 
-@every_table
+@few_tables
 @settings(max_examples=5)
 @given(seed=seeds, policy=policies, stop=st.integers(0, 200))
 def test_copy_continues_like_the_original(ruleset, players, seed, policy, stop):
@@ -232,7 +232,7 @@ def test_copy_continues_like_the_original(ruleset, players, seed, policy, stop):
     assert everything(game.copy()) == everything(game)  # a game that is over can be copied too
 
 
-@every_table
+@few_tables
 @settings(max_examples=5)
 @given(seed=seeds, policy=policies)
 def test_same_actions_give_the_same_events_and_outcome(ruleset, players, seed, policy):

@@ -128,7 +128,14 @@ def test_bot_repeats_its_replies_with_the_same_seed(name):
     assert record_replies(1) != record_replies(2)
 
 
-@pytest.mark.parametrize(("ruleset", "players"), [("basic", 4), ("classic", 3), ("duel", 2)])
+@pytest.mark.parametrize(
+    ("ruleset", "players"),
+    [
+        ("basic", 4),
+        pytest.param("classic", 3, marks=pytest.mark.extended("plays more games")),
+        pytest.param("duel", 2, marks=pytest.mark.extended("plays more games")),
+    ],
+)
 @pytest.mark.parametrize("name", BETTER_THAN_CHANCE)
 def test_bot_beats_random_bots_in_nine_games_of_ten(name, ruleset, players):
     """The bot plays alone against random bots, in each seat."""

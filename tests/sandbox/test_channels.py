@@ -193,6 +193,7 @@ def test_readme_names_the_channels_that_are_open():
     assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == NAMED | OF_ONE_USER
 
 
+@pytest.mark.extended("measures channels between sandboxes")
 async def test_no_bits_pass_between_two_lanes(lanes):
     """Only the channels that the README names pass bits."""
     found = {}

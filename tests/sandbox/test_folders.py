@@ -59,6 +59,7 @@ def dig(folder, levels, name="deep"):
     os.close(here)
 
 
+@pytest.mark.extended("makes deep folders")
 def test_folders_too_deep_for_a_path_are_removed(folder, tmp_path):
     dig(folder.scratch, 6_000)
     folder.remove()

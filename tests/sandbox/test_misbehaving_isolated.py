@@ -39,7 +39,7 @@ REFUSED = {
     "signals_by_locks": 38,
 }
 """Bots whose attempts are refused, with the least number of attempts."""
-PLAIN = {"fork_bomb", "leaves_its_core", "litters_scratch", "signals_by_locks"}
+PLAIN = {"fork_bomb", "signals_by_locks"}
 """The bots that plain `pytest` plays."""
 UNSANDBOXED = {
     "respawns_for_ever",
@@ -104,6 +104,7 @@ async def test_refused_attempts_are_no_fault_and_do_no_harm(games, name):
     assert files == {path: digest(path) for path in FOLDER.glob("*.py")}
 
 
+@pytest.mark.extended("plays more misbehaving bots")
 async def test_state_of_a_process_is_gone_for_the_next_one(games):
     wrong = spec("leaves_state")
     for lane in (0, 0, 1):
@@ -113,6 +114,7 @@ async def test_state_of_a_process_is_gone_for_the_next_one(games):
         await games.player._pool.discard(lane)
 
 
+@pytest.mark.extended("plays more misbehaving bots")
 async def test_network_cannot_be_reached(games):
     name = secrets.token_hex(8)
     connections = []
@@ -139,6 +141,7 @@ async def test_another_bot_cannot_be_reached(games):
     assert games.process(HEALTHY) is victim
 
 
+@pytest.mark.extended("plays more misbehaving bots")
 async def test_signals_reach_no_other_program(games):
     await games.assert_healthy_game()
     victims = games.process(HEALTHY), games.process(OTHER)

@@ -41,6 +41,7 @@ def referee(here, *arguments):
     )
 
 
+@pytest.mark.extended("runs the tests of the isolation once more")
 def test_process_1_finds_the_same_rung_as_any_other_process(here):
     done = referee(here, "doctor", "--json")
     assert done.returncode == 0, done.stderr

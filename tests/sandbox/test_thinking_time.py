@@ -64,6 +64,7 @@ def unasked_share(record):
     return (pondered.cpu_s - asked_s) / searched.cpu_s
 
 
+@pytest.mark.extended("plays more misbehaving bots")
 @pytest.mark.usefixtures("one_core")
 async def test_bot_that_ponders_takes_no_time_from_a_bot_that_searches(games):
     for _ in range(2):
@@ -94,6 +95,7 @@ async def test_bot_may_ponder_with_permission_and_changes_no_result(tmp_path_fac
     assert (pondered.cpu_s - asked.cpu_s) / searched.cpu_s > 0.5
 
 
+@pytest.mark.extended("plays more misbehaving bots")
 async def test_bot_does_not_run_while_it_plays_no_game(games):
     assert not (await games.play(HEALTHY, TICKER)).faults
     process = games.process(TICKER)
@@ -106,6 +108,7 @@ async def test_bot_does_not_run_while_it_plays_no_game(games):
     assert process.output.total > before
 
 
+@pytest.mark.extended("plays more misbehaving bots")
 async def test_bot_that_is_killed_between_two_games_is_replaced(games):
     assert not (await games.play(HEALTHY, TICKER)).faults
     before = games.process(TICKER)

@@ -75,6 +75,7 @@ def test_only_the_bots_of_later_matches_change(look):
     assert all(len(set(match.order)) == played.seats for match in after)
 
 
+@pytest.mark.extended("measures large schedules and long statistics")
 @FEW
 @given(looks())
 def test_every_open_pair_meets_about_as_often_as_the_others(look):

@@ -72,6 +72,7 @@ def test_extension_keeps_existing_games_and_continues_the_numbers(tournament):
     assert len({(game.lane, game.deal_id) for game in games}) == len(games)
 
 
+@pytest.mark.extended("measures large schedules and long statistics")
 @FEW
 @given(tournaments())
 def test_extension_adds_its_matches_to_each_table(tournament):
@@ -94,6 +95,7 @@ def test_extension_adds_its_matches_to_each_table(tournament):
             }
 
 
+@pytest.mark.extended("measures large schedules and long statistics")
 @FEW
 @given(tournaments(same_matches=True))
 def test_extended_stages_of_equal_length_equal_a_longer_tournament(tournament):

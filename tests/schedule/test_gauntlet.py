@@ -129,6 +129,7 @@ def test_challengers_and_field_have_played_equally_often_after_each_round(made):
         assert len({played[bot] for bot in field}) == 1
 
 
+@pytest.mark.extended("measures large schedules and long statistics")
 @FEW
 @given(wholes())
 def test_a_longer_gauntlet_begins_with_the_shorter_one(made):

@@ -141,6 +141,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.extended("plays further tournaments")
 @pytest.mark.parametrize(
     ("mode", "cause"),
     [
@@ -177,6 +178,7 @@ run(Mine, max_games=64)
 """
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_crash_is_charged_once_and_the_bot_then_plays_one_game_at_a_time(here):
     records, _ = play(here, CRASHES, more="[faults]\nsuspend_after = 0\n", matches=12)
     crashed = [record for record in records if record.faults]

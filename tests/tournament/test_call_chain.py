@@ -14,6 +14,8 @@ from real_runs import place
 
 from referee.tournament import worker
 
+pytestmark = pytest.mark.extended("counts the calls of a run")
+
 MAX_CALLS = 12
 MAX_MODULES = 12
 

@@ -7,6 +7,7 @@ from itertools import groupby, pairwise
 from pathlib import Path
 
 import pytest
+from extended import extend_all_but
 from stand_ins import Cup
 
 from referee.errors import StoreError
@@ -103,6 +104,7 @@ def bots_of(games, stage, round_number):
     return [next(group).bots for _, group in groupby(chosen, key=lambda game: game.match)]
 
 
+@pytest.mark.extended("plays and interrupts a tournament of each course")
 def test_tournament_keeps_its_schedule_if_nothing_is_settled(cup, follow):
     follow("all open")
     planned = cup.schedule
@@ -149,6 +151,7 @@ def test_settled_ruleset_is_not_played_on(cup, follow, tmp_path):
     assert ArchivedTournament.open(cup.export(tmp_path)).verify() == len(games)
 
 
+@pytest.mark.extended("plays and interrupts a tournament of each course")
 def test_tournament_with_a_dropped_ruleset_stops_and_can_be_extended(cup, follow, tmp_path):
     follow("one ruleset settled before the other")
     assert cup.play()
@@ -192,6 +195,7 @@ def die_in(monkeypatch, name, *, after):
     monkeypatch.setattr(League, name, call)
 
 
+@pytest.mark.extended("plays and interrupts a tournament of each course")
 @pytest.mark.parametrize("after", [False, True])
 def test_run_that_dies_at_a_look_is_resumed_with_the_same_course(
     cup, follow, monkeypatch, tmp_path_factory, after
@@ -224,7 +228,9 @@ WRONG = {  # the course that is played, the right course, and what is wrong
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
+@pytest.mark.parametrize(
+    "case", extend_all_but({"tables drawn again", "went on"}, WRONG, "plays each wrong course")
+)
 def test_other_course_than_that_of_the_results_is_detected(cup, follow, tmp_path, case):
     played, right, reason = WRONG[case]
     follow(played)

@@ -116,6 +116,7 @@ async def test_a_suspended_bot_is_not_started(play):
     assert record.ranks == (2, 1)
 
 
+@pytest.mark.extended("plays more games")
 async def test_a_bot_that_keeps_computing_is_killed_after_its_forfeit(play, settings):
     clocks = replace(PATIENT, decision_us=SECOND_US // 2)
     (record,) = await play(make_task(1, "runs_in_circles", "fair", clocks=clocks))
@@ -151,12 +152,14 @@ async def test_a_void_game_is_played_again_by_new_processes(play, monkeypatch):
     assert len(set(seats.seated)) == VOID_ATTEMPTS + 1
 
 
+@pytest.mark.extended("plays more games")
 async def test_a_game_that_is_void_every_time_raises_void_game(play, monkeypatch):
     VoidSeats(monkeypatch, "fair-0", times=VOID_ATTEMPTS)
     with pytest.raises(VoidGame, match=f"game-1 was void {VOID_ATTEMPTS} times: no room"):
         await play(make_task(1, "fair", "fair"))
 
 
+@pytest.mark.extended("plays more games")
 async def test_a_void_game_does_not_disturb_the_other_games_of_its_portion(play, monkeypatch):
     kinds = ("holds_four_games", "holds_four_games")
     await play(make_task(1, *kinds))
@@ -167,6 +170,7 @@ async def test_a_void_game_does_not_disturb_the_other_games_of_its_portion(play,
     assert [record.faults for record in records] == [(), (), ()]
 
 
+@pytest.mark.extended("plays more games")
 async def test_a_portion_has_the_games_that_its_bots_can_hold(settings, monkeypatch):
     four, one = ("holds_four_games", "holds_four_games"), ("holds_four_games", "fair")
     tasks = [make_task(number, *four) for number in range(6)]
@@ -222,6 +226,7 @@ def test_a_bot_inherits_no_variable_and_no_descriptor_of_its_worker(executor):
     assert ast.literal_eval(descriptors) == ["0", "1", "2", "3"]  # 3 lists the folder
 
 
+@pytest.mark.extended("plays more games")
 def test_forfeits_in_earlier_bundles_of_an_assignment_suspend_a_bot(executor):
     bundles = tuple((make_task(number, "exits_with_1", "fair"),) for number in range(1, 5))
     assignment = Assignment(0, bundles, Forfeits(2), least_s=60)
@@ -254,6 +259,7 @@ def bots_in(folder):
     return found
 
 
+@pytest.mark.extended("plays more games")
 @pytest.mark.parametrize("kind", ["hangs", "runs_in_circles"])
 def test_bots_die_with_their_worker_however_it_dies(executor, settings, kind):
     pid = executor.submit(os.getpid).result()

@@ -235,6 +235,7 @@ def test_ladder_is_played_and_verified_in_the_league_and_in_an_archive(open_cup,
     assert ArchivedTournament.open(cup.export(tmp_path)).verify() == GAMES
 
 
+@pytest.mark.extended("plays two ladders")
 def test_interrupted_ladder_plays_the_same_games(open_cup, tmp_path_factory):
     cup = open_cup()
     assert cup.play()

@@ -101,6 +101,7 @@ def test_system_that_does_not_tell_gives_no_noise(monitor):
     assert machine._busy_s(os.sched_getaffinity(0)) > 0
 
 
+@pytest.mark.extended("burns CPU time")
 def test_work_of_this_process_and_its_children_is_its_own():
     before = sum(machine._own_cpu_s().values())
     burn(0.3)
@@ -112,6 +113,7 @@ def test_work_of_this_process_and_its_children_is_its_own():
     assert own >= 0.8
 
 
+@pytest.mark.extended("burns CPU time")
 def test_work_of_another_program_is_noise():
     core = str(max(os.sched_getaffinity(0)))
     with subprocess.Popen([sys.executable, "-c", BURNS, core], stdout=subprocess.PIPE) as other:

@@ -117,6 +117,7 @@ def test_whole_game_is_played_and_its_record_is_right(ruleset, players, seat):
             assert told == (event._replace(cards=(HIDDEN,)) if hidden else event)
 
 
+@pytest.mark.extended("plays more games")
 def test_choices_that_are_not_awaited_or_not_legal_have_no_effect():
     with hosted(order(PERSON, sample("random"))) as (connection, _):
         dealt, request = next_news(connection), next_news(connection)
@@ -142,6 +143,7 @@ def test_person_may_think_longer_than_the_limit_of_bots():
     assert moved.move.lag_us >= 500_000
 
 
+@pytest.mark.extended("plays more games")
 def test_bot_that_crashes_forfeits_and_the_person_plays_on():
     crashes = BotSpec(BotId("crash", "1"), BROKEN, ("python3", "bot.py", "exits_with_3"))
     with hosted(order(PERSON, crashes)) as (connection, _):
@@ -152,6 +154,7 @@ def test_bot_that_crashes_forfeits_and_the_person_plays_on():
     assert record.ranks == (1, 2)
 
 
+@pytest.mark.extended("plays more games")
 def test_game_ends_with_all_processes_when_the_connection_is_closed():
     with hosted(order(sample("greedy"), PERSON)) as (connection, process):
         while not isinstance(next_news(connection), Requested):
@@ -173,6 +176,7 @@ def play_on_bare_machine(connection, game):
         play_with_person(connection, game)
 
 
+@pytest.mark.extended("plays more games")
 @pytest.mark.parametrize("is_sample", [True, False])
 def test_without_isolation_only_sample_bots_play(is_sample):
     stored = StoredBot(
@@ -193,6 +197,7 @@ def test_without_isolation_only_sample_bots_play(is_sample):
             assert news.reason.startswith("greedy@1: this machine cannot isolate bots (there is no")
 
 
+@pytest.mark.extended("plays more games")
 def test_game_on_the_strongest_rung_says_so_in_its_record():
     with hosted(order(PERSON, sample("random"), isolation=None)) as (connection, _):
         record = play_out(connection, random.Random(2))[-1].record

@@ -91,6 +91,7 @@ def find_resume_command(said):
     return re.search(r"^Interrupted\. To resume: (.*)$", said, re.MULTILINE)[1]
 
 
+@pytest.mark.extended("crashes, interrupts and starves the referee")
 def test_ctrl_c_finishes_the_games_in_play_and_prints_how_to_resume(here, uninterrupted):
     with run(here) as process:
         read_until(process, 1)
@@ -164,6 +165,7 @@ def started_in(request):
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.extended("crashes, interrupts and starves the referee")
 @pytest.mark.usefixtures("started_in")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_while_a_bot_is_built_leaves_nothing_behind(here, number):

@@ -45,6 +45,7 @@ def test_wrong_measurement_gives_no_senseless_limits(speed, factor):
     assert FILE.scale(speed).decision_us == FILE.decision_us * factor
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_scaled_limits_are_told_stored_and_verified(here):
     told = here.folder / "told"
     bot = here.bot("teller", TELLER.format(told=str(told)))

@@ -59,6 +59,7 @@ def play(here, bot, workers):
     return done.stdout, here.records(league)
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_a_bot_that_always_crashes_is_suspended_and_the_others_play_on(here):
     bot = here.bot("crashes", CRASHES)
     said, records = play(here, bot, 1)

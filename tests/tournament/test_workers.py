@@ -31,6 +31,7 @@ def here(tmp_path):
         yield made
 
 
+@pytest.mark.extended("crashes, interrupts and starves the referee")
 def test_a_killed_worker_is_replaced_and_its_games_are_played_again(here):
     file = here.tournament(matches=12, more="workers = 2\ngames_in_flight = 1\n")
     assert here.referee("tournament", "run", file, "--league", "whole").returncode == 0
@@ -92,6 +93,7 @@ def has_bots(worker):
     return len(worker.children(recursive=True)) >= 2
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_a_worker_and_its_bots_run_on_the_core_of_the_worker(here):
     cores = sorted(os.sched_getaffinity(0))
     file = here.tournament(matches=50, more="workers = 2\n")
@@ -121,6 +123,7 @@ def remembering(here):
     ]
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_no_process_meets_a_deal_twice(here):
     file = here.tournament(bots=remembering(here), matches=8, more="workers = 2\n")
     done = here.referee("tournament", "run", file)

@@ -39,6 +39,7 @@ def addresses(folder: Path) -> list[tuple[Path, str]]:
     ]
 
 
+@pytest.mark.extended("writes more reports")
 def test_every_address_of_a_report_is_relative_and_leads_to_a_file(folder):
     found = addresses(folder)
     assert len(found) > 100
@@ -51,6 +52,7 @@ def test_every_address_of_a_report_is_relative_and_leads_to_a_file(folder):
     assert missing == []
 
 
+@pytest.mark.extended("writes more reports")
 def test_report_has_a_page_and_data_for_each_game(folder, league):
     ids = [game.game_id for game in league.results(tournament="cup")]
     assert sorted(path.stem for path in (folder / "games").iterdir()) == sorted(ids)
@@ -61,6 +63,7 @@ def test_report_has_a_page_and_data_for_each_game(folder, league):
         assert len(data["moves"]) == len(league.record(game_id).moves)
 
 
+@pytest.mark.extended("writes more reports")
 def test_report_has_no_script_of_the_server(folder):
     names = {path.name for path in (folder / "static").rglob("*.js")}
     assert {"board.js", "replay.js", "charts.js", "vega.js"} <= names
@@ -68,6 +71,7 @@ def test_report_has_no_script_of_the_server(folder):
     assert not [page for page, address in addresses(folder) if "htmx" in address]
 
 
+@pytest.mark.extended("writes more reports")
 def test_page_of_a_bot_does_not_name_the_folder_of_its_author(folder, here):
     text = (folder / "bots" / "crashes@1.html").read_text()
     assert "crashes" in text

@@ -15,6 +15,8 @@ from served import PATIENCE_S, serving
 
 from referee.store.league import League
 
+pytestmark = pytest.mark.extended("starts more servers")
+
 LONGEST_NAME = 33 * "a"
 
 
