@@ -198,6 +198,42 @@ def test_picture_shows_the_ratings_of_the_demo():
     assert all(f"{bot}@" in picture for bot in bots)
 
 
+# The strength of sample bots
+
+
+def test_strength_of_every_bot_of_the_tournament_is_shown_for_every_ruleset():
+    rows = table("sample_bots/README.md", "How strong they are")
+    file = (ROOT / "tournaments" / "sample-bots.toml").read_text()
+    assert {row[0].strip("`") for row in rows} == set(re.findall(r"sample_bots/(\w+)\"", file))
+    fit = re.compile(r"\d+\.\d \[\d+\.\d, \d+\.\d\]|< \d+\.\d|> \d+\.\d")
+    assert all(fit.fullmatch(cell) for row in rows for cell in row[1:])
+    assert {len(row) for row in rows} == {1 + len(RULESETS)}
+
+
+def test_strengths_are_written_as_a_table():
+    def row(ruleset, bot, *fit):
+        return {"ruleset": ruleset, "bot": bot} | dict(
+            zip(("fit", "fit_low", "fit_high"), fit, strict=True)
+        )
+
+    script = runpy.run_path(str(ROOT / ".github" / "write_strengths.py"))
+    rows = [
+        row("duel", "a@1.0", 20.04, 19, 21),
+        row("duel", "b@2", 30, 29.96, None),
+        row("basic", "a@1.0", 25, None, 25.5),
+        row("basic", "b@2", 24, 23, 25),
+    ]
+    written = script["strength_table"](rows)
+    assert written.splitlines() == [
+        "| bot | `basic` | `duel` |",
+        "| --- | --- | --- |",
+        "| `b` | 24.0 [23.0, 25.0] | > 30.0 |",
+        "| `a` | < 25.5 | 20.0 [19.0, 21.0] |",
+    ]
+    page = (ROOT / "sample_bots" / "README.md").read_text()
+    assert len(script["TABLE"].findall(page)) == 1
+
+
 # Commands
 
 
