@@ -1,8 +1,8 @@
 """Find the package registries that this machine uses, and their settings without any password.
 
 An isolated fetch does not see the user's home folder and environment. It gets new settings files and variables, which
-have the addresses and names of registries, and the paths of CA certificates. It may reach these addresses and all
-public registries. The URL of a registry with another scheme than http or https is left out.
+have the addresses and names of registries, and the paths of CA certificates. It may reach these addresses and
+the public registries in `_PUBLIC`. URLs that are not http or https are left out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -108,10 +108,15 @@ class _Reader:
                     sections[section] |= {
                         key.replace("_", "-"): value for key, value in parser[section].items()
                     }
-        found = sections["global"] | sections["install"]
+        found = {
+            key: value
+            for section in ("global", "install")
+            for key, value in sections[section].items()
+            if value  # pip ignores empty settings
+        }
         for key in ("index-url", "extra-index-url", "cert"):
             variable = f"PIP_{key.upper().replace('-', '_')}"
-            value = self.environment.get(variable, found.get(key))
+            value = self.environment.get(variable) or found.get(key)
             if value and key != "cert":
                 value = " ".join(filter(None, map(self.url, value.split())))
             if value:
@@ -168,34 +173,24 @@ class _Reader:
             content = tomllib.loads(file.read_text())
         except (OSError, ValueError):
             return
-        tables = {
-            "source": self._cargo_tables(content.get("source"), ("registry", "replace-with")),
-            "registries": self._cargo_tables(content.get("registries"), ("index",)),
-        }
-        sources = tables["source"]
-        known = {
-            name
-            for table in tables.values()
-            for name, settings in table.items()
-            if settings.keys() - {"replace-with"}
-        }
-        for _ in sources:  # a source may replace one that replaces another one
-            known |= {name for name in sources if sources[name].get("replace-with") in known}
+        sources = self._cargo_tables(content.get("source"), ("registry", "replace-with"))
+        registries = self._cargo_tables(content.get("registries"), ("index",))
+        located = {"crates-io", *_list_with("registry", sources)}
+        located.update(name for name in _list_with("index", registries) if name not in sources)
         lines = []
-        for table, named in tables.items():
-            for name, settings in named.items():
-                if name in known:
-                    lines.append(f"[{table}.{json.dumps(name)}]")
-                    lines += [
-                        f"{key} = {json.dumps(value)}"
-                        for key, value in settings.items()
-                        if key != "replace-with"
-                        or value in known  # else Cargo would refuse the file
-                    ]
+        for name, settings in sources.items():
+            shown = [("registry", settings.get("registry", ""))]
+            target = _find_target(settings.get("replace-with", ""), sources, located)
+            if target != name:
+                shown.append(("replace-with", target))
+            if name in _list_with("registry", sources) or (name == "crates-io" and target):
+                lines += _cargo_lines("source", name, shown)
+        for name in _list_with("index", registries):
+            lines += _cargo_lines("registries", name, registries[name].items())
         self.files[".cargo/config.toml"] = "\n".join([*lines, ""])
 
     def _cargo_tables(self, content: object, keys: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Return the settings of each source or registry that a fetch may see."""
+        """Return those settings of each source or registry that a fetch may see."""
         return {
             name: {key: shown for key in keys if (shown := self._cargo_value(key, values.get(key)))}
             for name, values in _tables(content)
@@ -232,10 +227,13 @@ class _Reader:
         self.files[".m2/settings.xml"] = f"<settings>{''.join(parts)}</settings>\n"
 
     def _mirrors(self) -> Iterator[dict[str, str]]:
-        """Yield the parts of each mirror that has a URL."""
+        """Yield the parts of each mirror that has a URL.
+
+        The parser raises ValueError or LookupError for an encoding that it does not know.
+        """
         try:
             root = ET.parse(self.home / ".m2/settings.xml").getroot()  # noqa: S314 - the user's own settings
-        except (OSError, ET.ParseError, ValueError, LookupError):  # the last two: of encodings
+        except (OSError, ET.ParseError, ValueError, LookupError):
             return
         for mirror in root.iterfind("{*}mirrors/{*}mirror"):
             parts = {each.tag.rpartition("}")[2]: (each.text or "").strip() for each in mirror}
@@ -311,6 +309,31 @@ def bare_url(text: str) -> str | None:
         return None
     host = f"[{parts.hostname}]" if ":" in str(parts.hostname) else parts.hostname
     return f"{parts.scheme}://{host}{port}{parts.path}"
+
+
+def _list_with(key: str, tables: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Return the names of the tables that have a key."""
+    return [name for name, settings in tables.items() if key in settings]
+
+
+def _find_target(
+    name: str, sources: Mapping[str, Mapping[str, str]], located: Container[str]
+) -> str:
+    """Return the first source with an address on the chain of replacements from `name`; empty if there is none.
+
+    Cargo refuses a file with a source that has no address, except for `crates-io`, whose address it knows.
+    """
+    for _ in sources:
+        if name in located:
+            break
+        name = sources.get(name, {}).get("replace-with", "")
+    return name if name in located else ""
+
+
+def _cargo_lines(table: str, name: str, settings: Iterable[tuple[str, str]]) -> list[str]:
+    """Return a table of `config.toml` without the settings whose value is empty."""
+    shown = [f"{key} = {json.dumps(value)}" for key, value in settings if value]
+    return [f"[{table}.{json.dumps(name)}]", *shown]
 
 
 def _tables(content: object) -> Iterator[tuple[str, Mapping[str, object]]]:

@@ -127,7 +127,7 @@ async def _request_script(
 
 
 def _merge(replies: _Replies) -> StepFailure:
-    """Merge the failures: the first of each kind of decision, and how many of the kind there are."""
+    """Return one failure that shows, for each kind of decision, the first failure and the number of failures."""
     failures, requested = replies.failures, replies.requested
     expected = "\n".join(of_kind[0].expected for of_kind in failures.values())
     came = "\n".join(

@@ -124,7 +124,7 @@ class StartUpSteps:
                 "packages that can be fetched from a registry"
                 if error.is_fetch
                 else f"`{command}` exits with 0 within {LIMIT_S / 60:g} minutes, in a copy of the folder,"
-                " and leaves there what the guide allows",
+                " and leaves there only what the guide allows",
                 error.reason,
                 error.output,
             ) from None

@@ -265,25 +265,25 @@ def _check_build(manifest: Manifest, built: Built, folder: Path) -> None:
         built: the result of the build.
         folder: the bot's folder after the build.
     """
-    reason = built.reason or _find_damage(manifest, folder)
+    is_fetch = built.is_fetch or manifest.build is None
+    reason = built.reason or _find_damage(manifest, folder, "fetch" if is_fetch else "build")
     if reason is not None:
         output = _excerpt(built.output)
-        is_fetch = built.is_fetch or manifest.build is None
         raise BuildError(manifest.name, reason, output, is_fetch=is_fetch)
 
 
-def _find_damage(manifest: Manifest, folder: Path) -> str | None:
-    """Return what is wrong in a bot's folder after a successful build; None if nothing is wrong."""
+def _find_damage(manifest: Manifest, folder: Path, step: str) -> str | None:
+    """Return what is wrong in a bot's folder after a successful build or fetch, the `step`; None if nothing is wrong."""
     try:
         if folder.exists():
             snapshots.check_built(folder)
     except UserError as error:
-        return f"the build has left something that no bot may contain: {error}"
+        return f"the {step} has left something that no bot may contain: {error}"
     try:
         if load_manifest(folder) != manifest:
-            return f"the build has changed {FILE_NAME}"
+            return f"the {step} has changed {FILE_NAME}"
     except UserError as error:
-        return f"the build has damaged {FILE_NAME}: {error}"
+        return f"the {step} has damaged {FILE_NAME}: {error}"
     return None
 
 

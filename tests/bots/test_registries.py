@@ -117,30 +117,50 @@ def test_pip_takes_the_settings_that_pip_would_take(tmp_path):
     write(tmp_path, ".pip/pip.conf", "[install]\nindex-url = https://install.example/simple\n")
     found = read_registries(home=tmp_path, environment={})
     assert found.variables["PIP_INDEX_URL"] == "https://install.example/simple"
+    write(tmp_path, ".pip/pip.conf", "[install]\nindex-url =\n")
+    found = read_registries(home=tmp_path, environment={"PIP_INDEX_URL": ""})
+    assert found.variables["PIP_INDEX_URL"] == "https://new.example/simple"
+
+
+A = {"registry": "https://a.example"}
+B = {"index": "sparse+https://b.example/"}
+IO = "crates-io"
+
+
+def tables(**named):
+    """Return the text of Cargo's settings; `io` stands for crates-io."""
+    return "".join(
+        f"[{table}.{name.replace('io', IO)}]\n" + "".join(f'{k} = "{v}"\n' for k, v in each.items())
+        for table, content in named.items()
+        for name, each in content.items()
+    )
 
 
 @pytest.mark.parametrize(
-    ("settings", "shown"),
+    ("sources", "shown"),
     [
-        ('[source.crates-io]\nreplace-with = "a"\n[source.a]\nregistry = "git://a.example"\n', {}),
-        ('[source.crates-io]\nreplace-with = "a"\n[source.a]\nreplace-with = "nobody"\n', {}),
+        ({"io": {"replace-with": "a"}, "a": {"registry": "git://a.example"}}, {}),
+        ({"io": {"replace-with": "a"}, "a": {"replace-with": "nobody"}}, {}),
+        ({"io": {"replace-with": "a"}, "a": A}, {IO: {"replace-with": "a"}, "a": A}),
+        ({"io": {"replace-with": "b"}}, {IO: {"replace-with": "b"}}),
+        ({"b": {"directory": "/v"}}, {}),
         (
-            '[source.crates-io]\nreplace-with="a"\n[source.a]\nreplace-with="b"\n[registries.b]\nindex="sparse+https://b.example/"\n',
-            {
-                "source": {"crates-io": {"replace-with": "a"}, "a": {"replace-with": "b"}},
-                "registries": {"b": {"index": "sparse+https://b.example/"}},
-            },
+            {"io": {"replace-with": "a"}, "a": {"directory": "/v", "replace-with": "b"}},
+            {IO: {"replace-with": "b"}},
         ),
-        (
-            '[source.a]\nregistry = "https://a.example"\nreplace-with = "nobody"\n',
-            {"source": {"a": {"registry": "https://a.example"}}},
-        ),
+        ({"a": A | {"replace-with": "nobody"}}, {"a": A}),
+        ({"a": A | {"replace-with": IO}}, {"a": A | {"replace-with": IO}}),
+        ({"a": {"replace-with": "a"}}, {}),
+        ({"io": {"replace-with": "c"}, "c": {"replace-with": "d"}, "d": {"replace-with": "c"}}, {}),
     ],
 )
-def test_cargo_replaces_no_source_by_an_unknown_one(tmp_path, settings, shown):
-    write(tmp_path, ".cargo/config.toml", settings)
+def test_cargo_gets_only_sources_with_an_address(tmp_path, sources, shown):
+    """Cargo refuses a file with a source that has no address, except for crates-io."""
+    write(tmp_path, ".cargo/config.toml", tables(source=sources, registries={"b": B}))
     found = read_registries(home=tmp_path, environment={})
-    assert tomllib.loads(found.files[".cargo/config.toml"]) == shown
+    settings = tomllib.loads(found.files[".cargo/config.toml"])
+    assert settings.get("source", {}) == shown
+    assert settings["registries"] == {"b": B}
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ class IsWrongInExpert(Plain):
 
 
 class PlaysOneGame(Plain):
-    """Crashes if a game starts before the game before it has ended, because the hello allows one game at a time."""
+    """Crashes if a game starts while another one is open: the hello allows one game at a time."""
 
     async def greet(self):
         await super().greet()

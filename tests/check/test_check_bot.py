@@ -201,23 +201,19 @@ async def test_bot_with_one_mistake_fails_one_step_that_names_it(tmp_path, bot, 
         assert f"I am {bot}" in text_of(report, step) or "Error: " in text_of(report, step)
 
 
+@MORE
 @pytest.mark.parametrize(
     ("bot", "steps", "words"),
     [
-        pytest.param("hangs", ALL_DECISIONS, "no reply within 1.5 s (timeout)", marks=MORE),
-        pytest.param("never_ready", ALL_DECISIONS, "no ready within 2 s", marks=MORE),
-        pytest.param("segfaults", ALL_DECISIONS, "SIGSEGV (crash)", marks=MORE),
-        pytest.param("closes_stream", ALL_DECISIONS, "closed its stream", marks=MORE),
-        pytest.param("says_garbage", ALL_DECISIONS, "no linko.v1.BotMessage", marks=MORE),
-        pytest.param("answers_nothing", ALL_DECISIONS, "(malformed)", marks=MORE),
-        pytest.param(
-            "crashes_with_two",
-            ["decisions: duel", "full games: 2 players"],
-            "no third player",
-            marks=MORE,
-        ),
-        pytest.param("crashes_at_the_end", ALL_GAMES, "after the end of the game", marks=MORE),
-        pytest.param("ignores_goodbye", ["goodbye", "SIGTERM"], "it still ran", marks=MORE),
+        ("hangs", ALL_DECISIONS, "no reply within 1.5 s (timeout)"),
+        ("never_ready", ALL_DECISIONS, "no ready within 2 s"),
+        ("segfaults", ALL_DECISIONS, "SIGSEGV (crash)"),
+        ("closes_stream", ALL_DECISIONS, "closed its stream"),
+        ("says_garbage", ALL_DECISIONS, "no linko.v1.BotMessage"),
+        ("answers_nothing", ALL_DECISIONS, "(malformed)"),
+        ("crashes_with_two", ["decisions: duel", "full games: 2 players"], "no third player"),
+        ("crashes_at_the_end", ALL_GAMES, "after the end of the game"),
+        ("ignores_goodbye", ["goodbye", "SIGTERM"], "it still ran"),
     ],
 )
 @pytest.mark.usefixtures("short_check")
@@ -288,18 +284,18 @@ async def test_only_the_rulesets_of_the_manifest_are_checked(tmp_path):
     assert "no ruleset of bot.toml is for 3 players" in text_of(report, "full games: 3 players")
 
 
-@MORE
 @pytest.mark.usefixtures("short_check")
 async def test_bot_that_plays_one_game_at_a_time_gets_no_second_one(tmp_path):
-    """The duel has two scripts, which end within their games."""
+    """The duel has two scripts. Each leaves its game open, so it needs a process of its own."""
     folder = bot_folder(tmp_path / "bot", "plays_one_game", more='rulesets = ["duel"]')
     report = await check_and_assert_clean(folder)
     assert failed_steps(report) == []
 
 
-async def test_limit_that_is_broken_before_the_hello_fails_the_start(tmp_path, monkeypatch):
+@pytest.mark.parametrize("cause", [Cause.OOM, Cause.TOO_MANY_PROCESSES, Cause.SCRATCH_FULL])
+async def test_limit_that_is_broken_before_the_hello_fails_the_start(tmp_path, monkeypatch, cause):
     async def start(_bot):
-        raise Forfeit(Cause.OOM, Evidence(detail="takes 900 MiB of memory; its limit is 512"))
+        raise Forfeit(cause, Evidence(detail="takes 900 MiB; its limit is 512"))
 
     monkeypatch.setattr(BotUnderTest, "start", start)
     report = await check_and_assert_clean(bot_folder(tmp_path / "bot", "plain"))

@@ -6,11 +6,13 @@ import shutil
 
 import pytest
 
+from referee.bots.build import Built
+from referee.bots.manifest import load_manifest
 from referee.errors import NotFoundError, UserError
 from referee.records import BotId
 from referee.roster import find_bot, look_up_bot, predecessors
 from referee.roster.roster import SAMPLE_BOTS, Roster, create_bot, enter_person, person_id
-from referee.roster.workshop import BuildError, Workshop
+from referee.roster.workshop import BuildError, Workshop, _check_build
 from referee.sandbox.process_group import ProcessGroupLauncher
 from referee.store.league import League
 
@@ -234,6 +236,17 @@ async def test_build_that_changes_the_manifest_fails(shop, tmp_path, command, re
     with pytest.raises(BuildError, match=f"ann: bot.toml: build.command: {reason}"):
         await shop.submit(mine)
     assert shop.league.bots() == []
+
+
+def test_damage_without_a_build_is_that_of_the_fetch(tmp_path):
+    mine = make(tmp_path / "mine")
+    (mine / "out").symlink_to("/etc")
+    reason = (
+        "ann: the fetch of its packages: the fetch has left something that no bot may contain: "
+    )
+    with pytest.raises(BuildError, match=reason) as error:
+        _check_build(load_manifest(mine), Built(None, "", 1.0), mine)
+    assert error.value.is_fetch
 
 
 DIG = """
