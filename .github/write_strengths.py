@@ -1,9 +1,10 @@
-"""Write the table of strengths in `sample_bots/README.md` from the stored tournament `sample-bots`.
+"""Write the table of strengths in `sample_bots/README.md` from a stored tournament.
 
     referee tournament run tournaments/sample-bots.toml
-    python .github/write_strengths.py
+    python .github/write_strengths.py sample-bots
 
-A league in another folder is named by `REFEREE_LEAGUE`, as for all commands.
+The argument is the name that the tournament has in the league: a second run is called `sample-bots-2`. Another
+folder of the league is named by `REFEREE_LEAGUE`, as for all commands.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from referee.ratings.intervals import Estimate
+from referee.reports.formats import estimate
 from referee.rules.ruleset import RULESETS
 
 PAGE = Path(__file__).parents[1] / "sample_bots" / "README.md"
-TOURNAMENT = "sample-bots"
 TABLE = re.compile(r"\| bot \| `classic` .*?\n(?=\n)", re.DOTALL)
 """The table with all its lines."""
 
@@ -46,21 +48,26 @@ def strength_table(rows: list[dict[str, Any]]) -> str:
 
 
 def _cell(row: dict[str, Any]) -> str:
-    if row["fit_low"] is None:  # it always ranked last
-        return f"< {row['fit_high']:.1f}"
-    if row["fit_high"] is None:  # it always ranked first
-        return f"> {row['fit_low']:.1f}"
-    return f"{row['fit']:.1f} [{row['fit_low']:.1f}, {row['fit_high']:.1f}]"
+    return estimate(1)(Estimate(row["fit"], row["fit_low"], row["fit_high"]))
+
+
+def ask_referee(*words: str) -> Any:
+    """Return what a command prints as JSON."""
+    referee = Path(sys.executable).with_name("referee")
+    done = subprocess.run([referee, *words, "--json"], check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
 
 
 def main() -> None:
     """Read the standings, and replace the table of the page."""
-    referee = Path(sys.executable).with_name("referee")
-    command = [referee, "tournament", "standings", TOURNAMENT, "--json"]
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    page = PAGE.read_text(encoding="utf-8")
-    table = strength_table(json.loads(output))
-    PAGE.write_text(TABLE.sub(lambda _: table, page, count=1), encoding="utf-8")
+    (tournament,) = sys.argv[1:]
+    if not ask_referee("tournament", "status", tournament)["finished"]:
+        sys.exit(f"{tournament} is not finished")
+    table = strength_table(ask_referee("tournament", "standings", tournament))
+    page, found = TABLE.subn(lambda _: table, PAGE.read_text(encoding="utf-8"))
+    if found != 1:
+        sys.exit(f"{PAGE}: no table that begins with | bot | `classic`")
+    PAGE.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":
