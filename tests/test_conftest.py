@@ -151,9 +151,7 @@ def test_rung_that_the_machine_does_not_give_is_a_skip_everywhere(suite, monkeyp
 
 
 @pytest.mark.extended("starts pytest many times")
-@pytest.mark.parametrize(
-    "processes", extend_all_but(["-pno:xdist"], NUMBERS_OF_PROCESSES, "starts pytest many times")
-)
+@pytest.mark.parametrize("processes", NUMBERS_OF_PROCESSES)
 def test_any_number_of_processes_leaves_out_the_same_tests(suite, processes):
     result = suite(SHORT_AND_LONG).runpytest_subprocess(*processes.split())
     assert result.parseoutcomes()["passed"] == 3

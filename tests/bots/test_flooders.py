@@ -6,7 +6,6 @@ from dataclasses import replace
 from inspect import isclass
 
 import pytest
-from extended import extend_all_but
 from strongest_isolation import strongest
 from test_misbehaving_games import FOLDER, HEALTHY, PATIENT, play_each_seat, run, spec
 
@@ -44,7 +43,8 @@ async def check_flooder(run, name):
         assert record.forfeited == (seat,)
 
 
-@pytest.mark.parametrize("name", extend_all_but({}, names(), MORE))
+@pytest.mark.extended(MORE)
+@pytest.mark.parametrize("name", names())
 async def test_flooder_forfeits_and_no_other_bot_is_charged(run, name):
     await check_flooder(run, name)
 

@@ -124,7 +124,7 @@ async def test_intruder_is_charged_and_its_victim_plays(run, name):
         assert record.forfeited == (seat,)
 
 
-@pytest.mark.extended("plays more misbehaving bots")
+@MORE
 @pytest.mark.parametrize("name", sorted(NOT_CHARGED))
 async def test_intruder_that_does_no_harm_is_not_charged(run, name):
     async for _, record, process in play_each_seat(run, name):

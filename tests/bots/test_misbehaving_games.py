@@ -178,10 +178,12 @@ PLAIN = {
     "is_late",
     "plays_what_it_lacks",
     "says_garbage",
+    "floods_replies",
     "takes_much_memory",
+    "fills_scratch",
     "answers_for_others",
 }
-"""Bots that plain `pytest` tries: the most usual faults, and one of a rule that protects other bots."""
+"""Bots that plain `pytest` tries: the most frequent faults, and two bots that act for another bot."""
 REASON = "plays more misbehaving bots"
 
 

@@ -8,7 +8,6 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from extended import extend_cases_but
 from real_runs import SAMPLE_BOTS, place, run_here
 from strongest_isolation import strongest
 
@@ -282,13 +281,14 @@ def test_typed_option_beats_the_key_and_the_variable_only_strengthens_it(
     assert stored == [{"isolation": lasting}]
 
 
+@pytest.mark.extended("plays more games without isolation")
 @pytest.mark.parametrize(
     ("variable", "option"),
-    extend_cases_but(
-        [],
-        {"stronger": ("full", None), "typed": ("full", "full"), "equal": ("none", None)},
-        "plays more games without isolation",
-    ),
+    [
+        pytest.param("full", None, id="stronger"),
+        pytest.param("full", "full", id="typed"),
+        pytest.param("none", None, id="equal"),
+    ],
 )
 def test_extension_takes_the_stronger_rung_of_variable_and_tournament(
     here, bare, monkeypatch, variable, option

@@ -61,10 +61,6 @@ OTHERS = {
 }
 
 
-def plain(names):
-    return extend_all_but(PLAIN & set(names), sorted(names), "plays more misbehaving bots")
-
-
 @pytest.fixture
 async def games(tmp_path_factory):
     games = Games(tmp_path_factory.mktemp("i"))
@@ -78,7 +74,8 @@ def test_every_kind_of_burglar_has_a_test():
     assert here == {*OUT_OF_MEMORY, *REFUSED, *OTHERS, *UNSANDBOXED}
 
 
-@pytest.mark.parametrize("name", plain(OUT_OF_MEMORY))
+@MORE
+@pytest.mark.parametrize("name", sorted(OUT_OF_MEMORY))
 async def test_bot_that_takes_too_much_memory_forfeits(games, name):
     before = psutil.virtual_memory().shared
     async for seat, record in games.each_seat(spec(name)):
@@ -93,7 +90,9 @@ async def test_bot_that_takes_too_much_memory_forfeits(games, name):
     assert psutil.virtual_memory().shared - before < 1 << 29
 
 
-@pytest.mark.parametrize("name", plain(REFUSED))
+@pytest.mark.parametrize(
+    "name", extend_all_but(PLAIN, sorted(REFUSED), "plays more misbehaving bots")
+)
 async def test_refused_attempts_are_no_fault_and_do_no_harm(games, name):
     files = {path: digest(path) for path in FOLDER.glob("*.py")}
     wrong = spec(name)
@@ -104,7 +103,7 @@ async def test_refused_attempts_are_no_fault_and_do_no_harm(games, name):
     assert files == {path: digest(path) for path in FOLDER.glob("*.py")}
 
 
-@pytest.mark.extended("plays more misbehaving bots")
+@MORE
 async def test_state_of_a_process_is_gone_for_the_next_one(games):
     wrong = spec("leaves_state")
     for lane in (0, 0, 1):
@@ -114,7 +113,6 @@ async def test_state_of_a_process_is_gone_for_the_next_one(games):
         await games.player._pool.discard(lane)
 
 
-@pytest.mark.extended("plays more misbehaving bots")
 async def test_network_cannot_be_reached(games):
     name = secrets.token_hex(8)
     connections = []
@@ -141,7 +139,7 @@ async def test_another_bot_cannot_be_reached(games):
     assert games.process(HEALTHY) is victim
 
 
-@pytest.mark.extended("plays more misbehaving bots")
+@MORE
 async def test_signals_reach_no_other_program(games):
     await games.assert_healthy_game()
     victims = games.process(HEALTHY), games.process(OTHER)
@@ -162,16 +160,17 @@ async def test_bot_whose_children_take_too_much_memory_forfeits(games):
         }
 
 
+@MORE
 @pytest.mark.parametrize(
     ("name", "cause", "code", "signal"),
     [
-        pytest.param("segfaults", Cause.CRASH, None, "SIGSEGV", marks=MORE),
-        pytest.param("dies_of_odd_signal", Cause.CRASH, None, "signal 40", marks=MORE),
-        pytest.param("exits_with_3", Cause.CRASH, 3, None, marks=MORE),
-        pytest.param("exits_with_0", Cause.EXITED_EARLY, 0, None, marks=MORE),
-        pytest.param("crashes_beside_daemon", Cause.CRASH, 5, None, marks=MORE),
-        pytest.param("leaves_children", Cause.CRASH, 7, None, marks=MORE),
-        pytest.param("stops_itself", Cause.STRIKES, None, None, marks=MORE),
+        ("segfaults", Cause.CRASH, None, "SIGSEGV"),
+        ("dies_of_odd_signal", Cause.CRASH, None, "signal 40"),
+        ("exits_with_3", Cause.CRASH, 3, None),
+        ("exits_with_0", Cause.EXITED_EARLY, 0, None),
+        ("crashes_beside_daemon", Cause.CRASH, 5, None),
+        ("leaves_children", Cause.CRASH, 7, None),
+        ("stops_itself", Cause.STRIKES, None, None),
     ],
 )
 async def test_faults_are_charged_as_without_isolation(games, name, cause, code, signal):
@@ -182,15 +181,14 @@ async def test_faults_are_charged_as_without_isolation(games, name, cause, code,
         assert record.forfeited == (seat,)
 
 
-@pytest.mark.parametrize(
-    "name", plain(["litters_scratch", "leaves_disguised_daemon", "is_wrapped"])
-)
+@MORE
+@pytest.mark.parametrize("name", ["litters_scratch", "leaves_disguised_daemon", "is_wrapped"])
 async def test_harmless_behaviour_is_no_fault_in_a_sandbox(games, name):
     async for _, record in games.each_seat(spec(name, program="bot.py")):
         assert not record.faults
 
 
-@pytest.mark.extended("plays more misbehaving bots")
+@MORE
 async def test_bot_that_knows_only_tcp_plays_in_a_sandbox(games):
     async for _, record in games.each_seat(
         replace(spec("fair", program="bot.py"), transport="tcp")

@@ -9,7 +9,6 @@ import signal
 
 import psutil
 import pytest
-from extended import extend_all_but
 from real_runs import games_done, let_run, place, read_until
 
 from referee.errors import Cause
@@ -91,7 +90,6 @@ def find_resume_command(said):
     return re.search(r"^Interrupted\. To resume: (.*)$", said, re.MULTILINE)[1]
 
 
-@pytest.mark.extended("crashes, interrupts and starves the referee")
 def test_ctrl_c_finishes_the_games_in_play_and_prints_how_to_resume(here, uninterrupted):
     with run(here) as process:
         read_until(process, 1)
@@ -149,13 +147,7 @@ def test_ctrl_c_before_the_first_game_can_be_resumed(here, uninterrupted):
     assert here.records(LEAGUE) == uninterrupted
 
 
-@pytest.fixture(
-    params=extend_all_but(
-        ["foreground"],
-        ["foreground", "background"],
-        "crashes, interrupts and starves the referee",
-    )
-)
+@pytest.fixture(params=["foreground", "background"])
 def started_in(request):
     """Start programs in the foreground, or in the background of a script, where they ignore SIGINT at first."""
     before = signal.getsignal(signal.SIGINT)

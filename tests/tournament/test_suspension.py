@@ -8,7 +8,7 @@ from real_runs import place
 from referee.errors import Cause
 from referee.store.league import League
 
-pytestmark = pytest.mark.unmeasured
+pytestmark = [pytest.mark.unmeasured, pytest.mark.extended("plays further tournaments")]
 SUSPEND_AFTER = 2
 LANES = 2
 MATCHES = 4
@@ -59,7 +59,6 @@ def play(here, bot, workers):
     return done.stdout, here.records(league)
 
 
-@pytest.mark.extended("plays further tournaments")
 def test_a_bot_that_always_crashes_is_suspended_and_the_others_play_on(here):
     bot = here.bot("crashes", CRASHES)
     said, records = play(here, bot, 1)
@@ -94,7 +93,6 @@ def test_a_bot_that_always_crashes_is_suspended_and_the_others_play_on(here):
     assert here.referee("verify", "--league", "league2").returncode == 0
 
 
-@pytest.mark.extended("plays further tournaments")
 def test_a_resumed_run_counts_the_forfeits_before_the_interruption(here):
     bot = here.bot("crashes", CRASHES)
     _, whole = play(here, bot, 1)

@@ -20,7 +20,7 @@ from referee.store.league import League
 from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import create_tournament, enter_bots
 
-pytestmark = pytest.mark.unmeasured
+pytestmark = [pytest.mark.unmeasured, pytest.mark.extended("plays further tournaments")]
 BOTS = Path(__file__).parent / "bots"
 MET_A_DEAL_AGAIN = 77
 
@@ -31,7 +31,6 @@ def here(tmp_path):
         yield made
 
 
-@pytest.mark.extended("crashes, interrupts and starves the referee")
 def test_a_killed_worker_is_replaced_and_its_games_are_played_again(here):
     file = here.tournament(matches=12, more="workers = 2\ngames_in_flight = 1\n")
     assert here.referee("tournament", "run", file, "--league", "whole").returncode == 0
@@ -50,7 +49,6 @@ def test_a_killed_worker_is_replaced_and_its_games_are_played_again(here):
     assert here.records("league") == here.records("whole")
 
 
-@pytest.mark.extended("plays further tournaments")
 def test_a_bots_socket_does_not_tell_which_worker_plays(here):
     teller = here.bot("teller", "import os, sys; sys.exit(os.environ['REFEREE_ADDRESS'])")
     file = here.tournament(bots=(teller, "greedy"), matches=1, more="workers = 1\n")
@@ -61,7 +59,6 @@ def test_a_bots_socket_does_not_tell_which_worker_plays(here):
     assert len(folder) == 8
 
 
-@pytest.mark.extended("plays further tournaments")
 def test_a_game_that_kills_its_worker_three_times_stops_the_run(here):
     killer = here.bot("killer", KILLS_ITS_WORKER)
     file = here.tournament(bots=(killer, "greedy"), matches=1, more="workers = 1\nlanes = 2\n")
@@ -74,7 +71,6 @@ def test_a_game_that_kills_its_worker_three_times_stops_the_run(here):
     assert here.run_folders() == []
 
 
-@pytest.mark.extended("plays further tournaments")
 def test_ratings_do_not_depend_on_the_number_of_workers(here):
     tables = set()
     for number in (1, 2, 3):
@@ -93,7 +89,6 @@ def has_bots(worker):
     return len(worker.children(recursive=True)) >= 2
 
 
-@pytest.mark.extended("plays further tournaments")
 def test_a_worker_and_its_bots_run_on_the_core_of_the_worker(here):
     cores = sorted(os.sched_getaffinity(0))
     file = here.tournament(matches=50, more="workers = 2\n")
@@ -123,7 +118,6 @@ def remembering(here):
     ]
 
 
-@pytest.mark.extended("plays further tournaments")
 def test_no_process_meets_a_deal_twice(here):
     file = here.tournament(bots=remembering(here), matches=8, more="workers = 2\n")
     done = here.referee("tournament", "run", file)
@@ -133,7 +127,6 @@ def test_no_process_meets_a_deal_twice(here):
     assert [fault for record in records for fault in record.faults] == []
 
 
-@pytest.mark.extended("plays further tournaments")
 async def test_a_process_that_meets_a_deal_twice_is_detected(here):
     """Check the bots of the test above: play all games in one lane, which no tournament file can ask for."""
     config = load_tournament(here.tournament(bots=remembering(here), matches=2))
@@ -150,7 +143,6 @@ async def test_a_process_that_meets_a_deal_twice_is_detected(here):
     assert all("met this deal before" in fault.evidence.stderr_tail for fault in faults)
 
 
-@pytest.mark.extended("plays further tournaments")
 def test_a_bot_that_ends_between_games_is_restarted_without_a_fault(here):
     tired = here.bot("tired", TIRED)
     file = here.tournament(bots=(tired, "greedy"), matches=8, more="lanes = 2\nworkers = 2\n")
@@ -161,7 +153,6 @@ def test_a_bot_that_ends_between_games_is_restarted_without_a_fault(here):
 # Several games at once
 
 
-@pytest.mark.extended("plays further tournaments")
 def test_games_in_flight_have_the_results_of_games_played_one_by_one(here):
     runs = {}
     for capacity in (1, 4):

@@ -15,9 +15,8 @@ from served import PATIENCE_S, serving
 
 from referee.store.league import League
 
-pytestmark = pytest.mark.extended("starts more servers")
-
 LONGEST_NAME = 33 * "a"
+MORE = pytest.mark.extended("plays more games of people")
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +101,7 @@ def ratings(here):
     return here.referee("ratings", "--json").stdout
 
 
+@MORE
 def test_game_is_played_stored_and_not_rated(visitor, served, here):
     before, rated = stored_games(here), ratings(here)
     game = visitor.sit_down(GAME | {"store": "on"})
@@ -120,6 +120,7 @@ def test_game_is_played_stored_and_not_rated(visitor, served, here):
     assert here.referee("verify").returncode == 0
 
 
+@MORE
 def test_game_that_is_not_stored_has_its_replay_while_the_server_runs(visitor, here):
     before = stored_games(here)
     game = visitor.sit_down()
@@ -150,6 +151,7 @@ def test_page_of_a_game_and_its_news_have_only_what_the_seat_may_see(visitor):
     assert visitor.post(f"{game}/leave", {}).status_code == 303
 
 
+@MORE
 def test_choice_is_taken_once(visitor):
     game = visitor.sit_down()
     decision = None
@@ -164,6 +166,7 @@ def test_choice_is_taken_once(visitor):
     assert visitor.post(f"{game}/leave", {}).status_code == 303
 
 
+@MORE
 def test_game_that_is_left_ends_with_its_bots_and_is_forgotten(visitor, here, served):
     before = here.processes()
     game = visitor.sit_down()
@@ -178,6 +181,7 @@ def test_game_that_is_left_ends_with_its_bots_and_is_forgotten(visitor, here, se
     assert visitor.post(f"{game}/leave", {}).status_code == 404
 
 
+@MORE
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
@@ -202,13 +206,14 @@ def test_game_that_cannot_be_played_is_refused_with_the_form(visitor, fields, pr
     assert '<option value="you" selected>' in refused.text or "you" not in fields.values()
 
 
+@MORE
 def test_large_or_broken_form_is_refused(served):
     for content, status in ((b"a=" + 5000 * b"x", 413), (b"name=\xff", 400)):
         refused = httpx.post(served.seat, content=content, timeout=PATIENCE_S, trust_env=False)
         assert refused.status_code == status
 
 
-@pytest.mark.extended("starts more servers")
+@MORE
 def test_form_that_breaks_off_is_no_error_of_the_server(here):
     with serving_apart(here) as (server, visitor):
         path = httpx.URL(server.seat).path
@@ -223,6 +228,7 @@ def test_form_that_breaks_off_is_no_error_of_the_server(here):
         assert server.process.stdout.read() == ""
 
 
+@MORE
 def test_without_the_token_nobody_plays(served, visitor):
     game = visitor.sit_down()
     [token] = re.findall(r"/sit/([^/]+)/", game)
@@ -242,6 +248,7 @@ def test_without_the_token_nobody_plays(served, visitor):
     assert visitor.post(f"{game}/leave", {}).status_code == 303
 
 
+@MORE
 def test_pages_of_the_seat_are_never_kept_and_have_the_strict_policy(visitor):
     game = visitor.sit_down()
     for address in (visitor.lobby, game, f"{game}/moves?after=-1&decision=0"):
@@ -260,7 +267,7 @@ def serving_apart(here, *words):
         yield server, visitor
 
 
-@pytest.mark.extended("starts more servers")
+@MORE
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
 def test_signal_ends_the_server_with_all_games(here, number):
     before = {process.pid for process in here.processes()}
@@ -275,7 +282,7 @@ def test_signal_ends_the_server_with_all_games(here, number):
     assert {process.pid for process in here.processes()} <= before
 
 
-@pytest.mark.extended("starts more servers")
+@MORE
 def test_game_ends_with_a_server_that_is_killed(here):
     with serving_apart(here) as (server, visitor):
         game = visitor.sit_down()
@@ -293,7 +300,7 @@ def pids_above(process):
     return [process.pid, *(parent.pid for parent in process.parents())]
 
 
-@pytest.mark.extended("starts more servers")
+@MORE
 def test_only_four_games_are_played_at_a_time(here):
     with serving_apart(here) as (_, visitor):
         games = [visitor.sit_down() for _ in range(4)]
@@ -304,7 +311,7 @@ def test_only_four_games_are_played_at_a_time(here):
         visitor.sit_down()
 
 
-@pytest.mark.extended("starts more servers")
+@MORE
 def test_unknown_rung_is_refused(here):
     done = here.referee("serve", "--port", "0", "--isolation", "bunker")
     assert done.returncode == 2
