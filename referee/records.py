@@ -139,8 +139,7 @@ class Machine:
     """Decisions of the rules engine per second of CPU time on one core, in a fixed set of games."""
     noise: float | None
     """The share of the time of the worker's cores that other programs and virtual machines used, from 0 to 1, in the
-    newest period that could be
-    measured; see `MachineMonitor.measure`. None if no period could be measured yet."""
+    newest period that could be measured; see `MachineMonitor.measure`. None if no period could be measured yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

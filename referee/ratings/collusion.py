@@ -195,8 +195,8 @@ class _PairEffects:
 
         Styles are taken as random. An excess above the limit is an outlier by the test of its externally studentised
         residual; all pairs share the error of 5 %. The excess of the same two bots the other way round does not
-        count, because bots may
-        help each other. The excesses of all pairs are residuals of a model with a strength and an effect for each bot.
+        count, because bots may help each other. The excesses of all pairs are residuals of a model with a strength
+        and an effect for each bot.
         """
         bot, other = self.bots.T
         pairs, size = len(bot), self.bots.max(initial=-1) + 1

@@ -106,10 +106,9 @@ class Beliefs:
 
         Let C be the covariance, a the vector with 1 for the first bot of a pair and -1 for the second, and c that
         vector for the pair of a match. The match lowers the variance of a pair's lead, a' C a, by (a' C c)² / (noise
-        + c' C c). The sum over all pairs, each
-        with its weight w, is c' C L C c / (noise + c' C c), where L is the sum of all w a a'. The noise is 1 / the
-        Fisher information of the match,
-        and w is phi(d / s) / s without its constant factor.
+        + c' C c). The sum over all pairs, each with its weight w, is c' C L C c / (noise + c' C c), where L is the
+        sum of all w a a'. The noise is 1 / the Fisher information of the match, and w is phi(d / s) / s without its
+        constant factor.
         """
         lead = self.skills[:, None] - self.skills
         variance = _lead_variances(self.covariance)

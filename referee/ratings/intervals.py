@@ -1,10 +1,9 @@
 """Sum up results by match, and compute intervals for figures by resampling the matches.
 
 Matches are independent of each other. The games of one match may not be independent, because they usually share a
-deal. A
-resample of M matches draws M of them, with replacement. If M is above 4,000, the matches are divided into 2,000
-random groups, and a resample draws 2,000 groups instead of M matches. Drawing groups is faster, and the standard
-errors are as good.
+deal. A resample of M matches draws M of them, with replacement. If M is above 4,000, the matches are divided into
+2,000 random groups, and a resample draws 2,000 groups instead of M matches. Drawing groups is faster, and the
+standard errors are as good.
 
 In the shapes of arrays, M is the number of matches, n of bots, P of pairs of bots that met, B of resamples, G of
 groups, and F of figures, such as one for each bot or each pair.

@@ -9,10 +9,10 @@ decided.
 The prediction is that of `fit.fit` for the decided comparisons.
 
 The test compares the deviations of all pairs with those in which each match (or group of matches) has a random sign:
-the sign-flip test of effective score contributions (Hemerik, Goeman and Finos, "Robust testing in generalized
-linear models by sign-flipping score contributions", 2020). So games of one match may depend on each other, however
-many they are. First, the parts of the deviations that other skills or another link would explain are removed. A link
-is the curve from leads to shares; others have flatter or steeper ends than the normal distribution.
+the sign-flip test of effective score contributions (Hemerik, Goeman and Finos, "Robust testing in generalized linear
+models by sign-flipping score contributions", 2020). So games of one match may depend on each other, however many they
+are. First, the parts of the deviations that other skills or another link would explain are removed. A link is the
+curve from leads to shares; others have flatter or steeper ends than the normal distribution.
 
 In the shapes of arrays, n is the number of bots, M of matches, P of pairs with decided comparisons, and B of sign flips.
 """
@@ -38,7 +38,7 @@ _LINK_DEVIATION = 0.1
 the t distribution with 3 degrees of freedom. Without a prior, a link that no game has would explain a cycle of three
 bots."""
 _RARE = 5
-"""With fewer expected wins of a pair's weaker bot, its results show too small a variance."""
+"""If the weaker bot of a pair has fewer expected wins than this, the results show too small a variance."""
 _NEGLIGIBLE = 1e-6
 """A standard error below this share of a pair's comparisons comes from rounding, and counts as 0."""
 

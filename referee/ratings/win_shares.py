@@ -2,10 +2,10 @@
 
 The games of a match may depend on each other, because they usually share a deal. So the variance of a bot's share
 differs from that of independent games. The design effect (Kish, Survey Sampling, 1965) is the first variance divided
-by the second. The
-results of one bot estimate it badly after few matches. But it is about the same for all bots, because they play the same
-kind of matches. So the design effect of a bot is a weighted mean of its own estimate and of the estimate from all bots. The more matches the
-bot played, the more its own estimate counts. For a bot that won no game or all games, its own estimate is 1.
+by the second. The results of one bot estimate it badly after few matches. But it is about the same for all bots,
+because they play the same kind of matches. So the design effect of a bot is a weighted mean of its own estimate and
+of the estimate from all bots. The more matches the bot played, the more its own estimate counts. For a bot that won
+no game or all games, its own estimate is 1.
 
 A bot wins more against weak opponents than against strong ones. The schedule fixes the opponents, so these
 differences are not random and must not count as variance. The variance is computed only from the differences between
@@ -58,9 +58,8 @@ def _estimate_variances(sums: MatchSums, shares: Floats) -> tuple[Floats, Floats
 
     The matches of a bot are sorted by the number and the strength of the opponents. Then half of the mean squared
     difference between adjacent ones estimates the variance of a match (von Neumann, Distribution of the ratio of the
-    mean square
-    successive difference to the variance, Annals of Mathematical Statistics 12, 1941). If all matches have as many
-    and as strong opponents, the usual estimate is more exact.
+    mean square successive difference to the variance, Annals of Mathematical Statistics 12, 1941). If all matches
+    have equally many and equally strong opponents, the usual estimate is more exact.
     """
     match, bot = np.nonzero(sums.games)
     seats, strength = _describe_opponents(sums, match, bot)

@@ -157,8 +157,8 @@ def _fill_table(gains: Floats, seats: int, played: Counter[int]) -> list[int]:
     """Return the bots of the table with the largest gains.
 
     The first two bots are the pair with the largest gain. Each further bot is the one with the largest sum of gains
-    with the
-    bots at the table. If sums are equal, the bot that has played less comes first, and then the one that is listed first.
+    with the bots at the table. If sums are equal, the bot that has played less comes first, and then the one that is
+    listed first.
     """
     table: list[int] = []
     scale = gains.max()

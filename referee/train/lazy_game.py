@@ -1,6 +1,6 @@
 """Let chance decide a deck card by card, for OpenSpiel.
 
-Chance decides each card when it is drawn, so the deck is no part of a state. The rules take a whole deck. Therefore a
+Chance decides each card when it is drawn, so a state has no deck. The rules take a whole deck. Therefore a
 `LazyGame` has a deck whose first cards are decided. It tries a move in a copy of the game: if the move draws a card that is
 not decided, the copy is dropped, and chance decides next.
 """
@@ -108,8 +108,7 @@ class LazyGame:
         """Return a game that `seat`, which must decide now, cannot tell apart from this one.
 
         That game has only the events as `seat` saw them, so it can be drawn again for `seat` only. Raises ValueError
-        for a seat
-        that does not decide now, and for another seat of a game that was drawn.
+        for a seat that does not decide now, and for another seat of a game that was drawn.
         """
         if seat not in self._sets:
             self._sets[seat] = self._make_information_set(seat)

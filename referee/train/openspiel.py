@@ -5,7 +5,7 @@
 
     game = pyspiel.load_game("linko(ruleset=duel,players=2,ghost_snatch=optional)")
 
-The deck is no part of a state: chance decides each card when it is drawn (`lazy_game.py`).
+A state has no deck: chance decides each card when it is drawn (`lazy_game.py`).
 """
 
 from __future__ import annotations
