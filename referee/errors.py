@@ -38,7 +38,8 @@ class Cause(Enum):
     GAME_START_TIMEOUT = "game_start_timeout"
     """The bot did not say within the game-start limit that it is ready."""
     CRASH = "crash"
-    """The process ended or closed its stream during a game."""
+    """The process ended, closed its stream or did not read it during a game, or hung while it played several
+    games."""
     TIMEOUT = "timeout"
     """No reply arrived within the decision limit."""
     OUT_OF_TIME = "out_of_time"

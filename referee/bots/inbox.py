@@ -124,6 +124,7 @@ class Inbox:
                 late += 1
             else:
                 unsolicited += 1
+                self.dropped += number == READY  # `_find_request` counts the others
         if not accepted or self._awaits_ready():  # ignore a superfluous ready beside a valid reply
             for ready in message.ready:
                 request = self._find_request(ready.game_id, READY)

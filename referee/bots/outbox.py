@@ -4,7 +4,8 @@ The `Outbox` of a bot joins all waiting messages to one message. It makes one wr
 
 `Cores` says which bot thinks: one bot at a time on each core. With several games in flight, several bots have requests. If they
 computed at the same time, each would take the time of the others. So a bot gets a core together with the requests that wait
-for it, and keeps it until it has replied to them. The clock of a batch starts when it is written.
+for it, and keeps it until it has replied to them. The clock of a batch starts when it is written, or earlier by at
+most the `batch_wait_us` of the hello.
 """
 
 from __future__ import annotations

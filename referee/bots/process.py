@@ -105,7 +105,7 @@ class BotProcess:
         """How many games the bot plays now, plus the games for which a pool has reserved this process."""
         self._counted_cpu_s = self._cpu_per_game_s = 0.0
         self.has_played = False
-        """Whether the bot has played a game to its end."""
+        """Whether a game of the process has ended. The bot may have forfeited it."""
         output_bytes = spec.limits.output_kib * 1024
         self.output, self.error_output = (
             Output(output_bytes, on_chunk=None if self.log is None else self.log.make_writer())
@@ -326,7 +326,7 @@ class BotProcess:
     def usage_per_game(self) -> TotalUsage:
         """Return the usage, but each second of CPU time divided by the number of games that the process played then.
 
-        It is exact if it is called whenever `games` changes.
+        It is exact if it is called before every change of `games`.
         """
         usage = self.usage()
         self._cpu_per_game_s += (usage.cpu_s - self._counted_cpu_s) / max(1, self.games)

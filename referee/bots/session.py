@@ -128,7 +128,7 @@ class Session:
         )
         self._outbox = Outbox(clock, on_closed=self.closed.set, on_unread=self._on_unread)
         self._writing: asyncio.Task[None] | None = None
-        """Writes the newest batch; None before the first."""
+        """Writes the newest message; None before the first."""
         self._batch_wait_ns = 0
         """How long requests may wait for others, from the hello."""
         self._waiting_since_ns = 0
@@ -284,9 +284,8 @@ class Session:
     def fail(self, failure: Exception) -> None:
         """Close the session and raise an error in all callers that await a reply. A second call has no effect.
 
-        If the bot plays several games, a `Forfeit` is charged in only one of them, the other games are void. It is the game of any
-        request of the batch to which the bot has not replied. If there is none, it is the game of the oldest waiting request, or
-        else of the next one.
+        If the bot plays several games, a `Forfeit` is charged in only one of them, the other games are void. Chance chooses the
+        game among those with a request whose caller waits, or it is the game of the next request.
         """
         if self.failure is not None:
             return
@@ -297,14 +296,10 @@ class Session:
         if self._has_core:
             self._has_core = False
             self._cores.release()
-        batch = self._requests.batch
-        candidates = [each for each in (batch.requests if batch else ()) if each.is_open]
+        # Also among requests with a reply: a bot could reply to all but one, and so choose the game that its exit costs.
+        candidates = [each for each in self._requests.pending.values() if not each.reply.done()]
         if candidates:
-            # by chance, so that a bot cannot choose the game that its exit costs
             self._charged_game = secrets.choice(candidates).game_id
-        else:
-            waiting = (each for each in self._requests.pending.values() if each.is_open)
-            self._charged_game = next((each.game_id for each in waiting), None)
         self._requests.fail_all(lambda request: self._failure_of(request.game_id))
 
     def _failure_of(self, game_id: str) -> Exception:
@@ -408,7 +403,7 @@ class Session:
                 self._has_core = True
                 self._update_scheduling()
                 self._requests.start_clock((request,), self._now_ns())
-                await self._outbox.write(message)
+                self._write(message)
             else:
                 self._wait_for_core(message, request)
             reply: TimedReply = await request.reply
@@ -442,7 +437,15 @@ class Session:
         now_ns = self._now_ns()
         waited_ns = min(self._batch_wait_ns, now_ns - self._waiting_since_ns)
         self._requests.start_clock(batch, now_ns - waited_ns)
-        self._writing = asyncio.ensure_future(self._outbox.write(data))
+        self._write(data)
+
+    def _write(self, message: bytes) -> None:
+        """Begin to write a message.
+
+        Nobody waits for the end of the write: a bot that reads a message only in part could hold its game up for ever.
+        The next write waits for this one while its own clock runs, see `Outbox.limit_write`.
+        """
+        self._writing = asyncio.ensure_future(self._outbox.write(message))
 
     def _give_core_back(self) -> None:
         """Give the core back when a batch is finished, and claim one for the requests that wait."""

@@ -106,7 +106,8 @@ async def check_bot(
         logs: where to write what the bot prints; None for nowhere.
         chosen: the names of the steps to run. The others are skipped, and the bot is taken to pass them.
 
-    The check leaves no process running and no file except the copy. Raises `VoidGame` if the machine lacks
+    The check leaves no process running, and no files except the copy and the logs. Raises `VoidGame` if the machine
+    lacks
     the resources to run the bot.
     """
     measurements = Measurements()

@@ -419,14 +419,15 @@ async def test_reply_with_the_number_of_a_ready_does_not_start_the_game(new_bot)
     new_bot.say(replies(("g", 0)))
     await new_bot.wait_until_read()
     assert not starting.done()
-    assert new_bot.session.dropped == 0
+    assert new_bot.session.dropped == 1
     new_bot.say(ready("g"))
     await starting
 
 
 async def test_request_in_the_only_game_is_written_at_once(bot):
     pending = asyncio.ensure_future(bot.session.request("g", 1, request_bytes("g", 1), LIMIT_US))
-    await asyncio.sleep(0)
+    for _ in range(2):  # the caller, the write
+        await asyncio.sleep(0)
     assert bot.stream.written == [request_bytes("g", 1)]
     bot.say(replies(("g", 1)))
     await pending
@@ -759,7 +760,7 @@ async def test_unsolicited_replies_are_dropped_and_counted(bot):
     )
     assert (await pending)[0] == bytes_of("g", 5)
     await bot.wait_until_read()
-    assert bot.session.dropped == 7
+    assert bot.session.dropped == 8
     assert bot.session.failure is None
 
 
@@ -831,14 +832,23 @@ async def test_bot_with_a_too_large_first_message_is_told_why(new_bot):
 # Failures
 
 
-async def test_failure_is_charged_in_the_game_whose_request_the_bot_had_longest(bot):
+@pytest.fixture
+def offered(monkeypatch):
+    """The games that chance had to choose from when a session failed; it chooses the last one."""
+    games = []
+    monkeypatch.setattr(session.secrets, "choice", lambda each: games.extend(each) or each[-1])
+    return games
+
+
+async def test_failure_is_charged_in_one_game_and_the_others_are_void(bot, offered):
     for game in "hi":
         await bot.start(game)
-    first = await bot.request("h")
     second = await bot.request("g")
+    first = await bot.request("h")
     bot.time.pass_us(500)
     bot.session.fail(Forfeit(Cause.CRASH, Evidence(detail="was ended by SIGSEGV")))
-    assert (await expect_fault(first)).evidence.elapsed_us == 500
+    assert [each.game_id for each in offered] == ["g", "h"]
+    assert (await expect_fault(first)).cause is Cause.CRASH
     with pytest.raises(VoidGame, match="has failed in another game: crash: was ended by SIGSEGV"):
         await second
     with pytest.raises(VoidGame):
@@ -846,17 +856,15 @@ async def test_failure_is_charged_in_the_game_whose_request_the_bot_had_longest(
     assert (await expect_fault(await bot.request("h", 2))).cause is Cause.CRASH
 
 
-async def test_failure_is_never_charged_in_a_game_with_a_reply(bot, monkeypatch):
-    offered = []
-    monkeypatch.setattr(session.secrets, "choice", lambda each: offered.append(each) or each[-1])
+async def test_bot_cannot_choose_by_its_replies_which_game_its_failure_costs(bot, offered):
     for game in "hi":
         await bot.start(game)
     tasks = {game: asyncio.ensure_future(request_soon(bot, game)) for game in "ghi"}
     await run_ready_tasks()
-    bot.say(replies(("g", 1)))
+    bot.say(replies(("g", 1), ("i", 1)))
     await bot.wait_until_read()
     bot.session.fail(Forfeit(Cause.CRASH, Evidence(detail="gone")))
-    assert [[each.game_id for each in choices] for choices in offered] == [["h", "i"]]
+    assert [each.game_id for each in offered] == ["g", "h", "i"]
     assert (await expect_fault(tasks["i"])).cause is Cause.CRASH
     for game in "gh":
         with pytest.raises(VoidGame):
@@ -919,6 +927,20 @@ async def test_bot_that_reads_nothing_fails_after_the_core_wait_limit(bot):
     forfeit = await expect_fault(await bot.request(number=2))
     assert forfeit.cause is Cause.CRASH
     assert forfeit.evidence.detail == "does not read its stream"
+
+
+async def test_bot_that_reads_only_a_part_of_a_request_holds_nothing_up(bot):
+    """It can reply to a request before it has read the last bytes."""
+    bot.stream.writable.clear()
+    pending = await bot.request()
+    bot.say(replies(("g", 1)))
+    assert (await pending)[0] == bytes_of("g", 1)
+    pending = await bot.request(number=2)
+    await bot.timeout()
+    assert (await expect_fault(pending)).cause is Cause.TIMEOUT
+    bot.time.creep_us(CORE_WAIT_LIMIT_US - LIMIT_US)
+    assert bot.session.closed.is_set()
+    assert (await expect_fault(await bot.request(number=3))).cause is Cause.CRASH
 
 
 async def test_bot_plays_on_if_grpc_reports_late_that_it_has_read(bot):
