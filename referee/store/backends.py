@@ -10,6 +10,7 @@ advisory lock in PostgreSQL. If a transaction waits longer than `BUSY_MS` for th
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
 import sqlite3
@@ -119,12 +120,20 @@ class Sqlite:
             raise UserError(f"{self.where}: {error}") from error
 
     @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Do nothing. For an SQLite file, `League.lock` locks only the league folder."""
-        yield
+    def lock(self, folder: Path) -> Iterator[None]:
+        """Hold the lock of a file beside the database, if the database is not in the league folder.
+
+        The name of the lock file is that of the database with `.lock` at its end.
+        """
+        file = Path(self.where)
+        if file.parent.resolve() == folder.resolve():  # the lock of the folder is enough
+            yield
+        else:
+            with hold_lock_file(file.with_name(f"{file.name}.lock"), self.where):
+                yield
 
     def renew_lock(self) -> None:
-        """Do nothing, because `lock` takes no lock."""
+        """Do nothing, because only this process can free its lock."""
 
     def change_mark(self) -> int:
         """Return SQLite's `data_version`, which changes when another connection commits.
@@ -137,6 +146,31 @@ class Sqlite:
             mark: int = self._observer.exec_driver_sql("PRAGMA data_version").scalar_one()
             self._observer.rollback()  # an open transaction would not see later commits
             return mark
+
+
+@contextmanager
+def hold_lock_file(path: Path, where: str) -> Iterator[None]:
+    """Hold the lock of a file. When this process ends or is killed, the lock is free.
+
+    Raises UserError if another process has the lock, or if the file cannot be opened. The message begins with `where` or `path`.
+    """
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise UserError(f"{path}: the lock file cannot be opened: {error.strerror}") from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.read(descriptor, 32).decode("ascii", "replace").strip() or "unknown"
+            raise UserError(
+                f"{where}: another referee is playing in this league (process {owner})"
+            ) from None
+        os.truncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _is_frozen(file: Path) -> bool:
@@ -231,7 +265,7 @@ class Postgres:
         """Do nothing, because a PostgreSQL database needs no preparation."""
 
     @contextmanager
-    def lock(self) -> Iterator[None]:
+    def lock(self, folder: Path) -> Iterator[None]:  # noqa: ARG002 - part of `Backend`
         """Hold the advisory lock of a playing referee on a separate connection.
 
         The server frees the lock when the separate connection ends, for example because this process is killed.

@@ -40,8 +40,8 @@ class Backend(Protocol):
     def prepare(self) -> None:
         """Prepare a new database before its first table is created. Raises UserError if that fails."""
 
-    def lock(self) -> AbstractContextManager[None]:
-        """Return a context that holds the lock of a playing referee. In SQLite there is no lock to hold.
+    def lock(self, folder: Path) -> AbstractContextManager[None]:
+        """Return a context that holds the lock of a playing referee, who holds that of the league folder `folder` already.
 
         Only one referee can hold the lock, even if several referees with different league folders use the
         database. Raises UserError if another referee holds the lock.
@@ -114,11 +114,11 @@ class Database:
             return self._backend.change_mark()
 
     @contextmanager
-    def lock(self) -> Iterator[None]:
+    def lock(self, folder: Path) -> Iterator[None]:
         """See `Backend.lock`."""
         with ExitStack() as held:
             with self._translate_errors():
-                held.enter_context(self._backend.lock())
+                held.enter_context(self._backend.lock(folder))
             yield
 
     def has_league(self) -> bool:

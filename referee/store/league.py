@@ -5,7 +5,6 @@ If the user gives no URL of a database, the database is a file in the league fol
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -34,6 +33,7 @@ from referee.store import (
     schedules,
     writes,
 )
+from referee.store.backends import hold_lock_file
 from referee.store.database import Database
 
 if TYPE_CHECKING:
@@ -157,31 +157,17 @@ class League:
     def lock(self) -> Iterator[None]:
         """Hold the lock of the league. Only one referee at a time can hold the lock and play in the league.
 
-        The lock is a file in the league folder. A database on a server is locked too, because a referee with
+        The lock is a file in the league folder. A database elsewhere is locked too, because a referee with
         another league folder may use the database. When this process ends or is killed, both locks are free.
         Raises UserError if another process has one of the locks; the message names the process. Raises
-        UserError if the lock file cannot be opened, and StoreError if the league is open for reading only.
+        UserError if a lock file cannot be opened, and StoreError if the league is open for reading only.
         """
         self._database.check_writable()
-        path = self.folder / _LOCK
-        try:
-            descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise UserError(f"{path}: the lock file cannot be opened: {error.strerror}") from error
-        try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                owner = os.read(descriptor, 32).decode("ascii", "replace").strip() or "unknown"
-                raise UserError(
-                    f"{self.folder}: another referee is playing in this league (process {owner})"
-                ) from None
-            os.truncate(descriptor, 0)
-            os.write(descriptor, f"{os.getpid()}\n".encode())
-            with self._database.lock():
-                yield
-        finally:
-            os.close(descriptor)
+        with (
+            hold_lock_file(self.folder / _LOCK, str(self.folder)),
+            self._database.lock(self.folder),
+        ):
+            yield
 
     # Bots and tournaments
 

@@ -185,6 +185,20 @@ def test_one_referee_at_a_time_in_a_database_with_two_folders(postgres_url, tmp_
             take_lock(league)
 
 
+def test_one_referee_at_a_time_in_an_sqlite_file_with_two_folders(tmp_path):
+    url = f"sqlite:///{tmp_path}/shared.db"
+    mine, other = Place(tmp_path / "mine", url), Place(tmp_path / "other", url)
+    other.open(create=True).close()
+    with mine.open(create=True) as league:
+        with playing(other) as process:
+            says = (
+                rf"shared\.db: another referee is playing in this league \(process {process.pid}\)"
+            )
+            with pytest.raises(UserError, match=says):
+                take_lock(league)
+        take_lock(league)
+
+
 @contextmanager
 def playing(place):
     """Let another process hold the lock of the league."""
