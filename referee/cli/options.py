@@ -74,9 +74,9 @@ class Output(Console):
         os.close(silence)
 
 
-console = Output(highlight=False)
-notes = Output(stderr=True, highlight=False)
-"""Standard error, for progress and warnings."""
+console = Output(highlight=False, markup=False, emoji=False)
+notes = Output(stderr=True, highlight=False, markup=False, emoji=False)
+"""Standard error, for progress and warnings. Both print texts of users, in which brackets and colons are no markup."""
 
 
 def prepare_output() -> None:
@@ -161,7 +161,7 @@ def show_table(
 def print_notes(notes: Iterable[str]) -> None:
     """Print the sentences below a table."""
     for note in notes:
-        console.print(note, markup=False)
+        console.print(note)
 
 
 def check_format(*, as_json: bool, as_csv: bool) -> None:

@@ -147,6 +147,6 @@ def _read_history(
 
 def _show_diagrams(name: str, history: Sequence[HistoryRow]) -> None:
     for ruleset in dict.fromkeys(row.ruleset for row in history):
-        console.print(f"{name}, {ruleset}", style="bold", markup=False)
+        console.print(f"{name}, {ruleset}", style="bold")
         own = [row for row in history if row.ruleset == ruleset]
         write(plot(own, min(console.width, 100)))

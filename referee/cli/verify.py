@@ -60,7 +60,7 @@ def verify(
         _verify_archive(Path(what))
         return
     with League.open(league, create=False, db=db) as store:
-        names = [what] if what else [row.name for row in store.tournaments()]
+        names = [row.name for row in store.tournaments()] if what is None else [what]
         for name in names:
             try:
                 checked = verify_tournament(LeagueTournament(store, name))
@@ -142,7 +142,6 @@ def export(
         f"{path}: {archive.played}{of_all} games of {name}, {seed}; {len(archive.data)} bytes,"
         f" SHA-256 {hashlib.sha256(archive.data).hexdigest()}",
         soft_wrap=True,
-        markup=False,
     )
 
 

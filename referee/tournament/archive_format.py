@@ -29,6 +29,7 @@ from referee.ratings.analysis import Analysis
 from referee.ratings.trueskill import rate
 from referee.records import GameRecord, GameResult
 from referee.result_columns import ResultColumns
+from referee.tournament.config_file import MAX_GAMES
 
 FORMAT = 2
 """The number of this format. It must change when the members or their keys change."""
@@ -43,8 +44,11 @@ SUMS = "SHA256SUMS"
 """The name of the last member. It has a line `DIGEST  NAME` for each name in MEMBERS, for `sha256sum --check`."""
 MAX_SIZE = 2**30
 """The largest size of an archive in bytes. A tournament of a million games needs less."""
-MAX_RECORD_SIZE = 2**20
-"""The largest size of a game record in bytes. Most records have about a thousand bytes; a record with many faults has more."""
+MAX_RECORD_SIZE = 2**26
+"""The largest size of a game record in bytes. Most have about a thousand bytes. Each fault may have the end of the bot's standard error: 12 KiB
+if it is no text, for at most 1,000 strikes of each of five seats."""
+_MAX_EXTENSIONS = 1000
+"""The most extensions of a tournament. Checking them takes time that grows with the square of their number."""
 _RATING_DECIMALS = 6
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -83,7 +87,7 @@ class Extension(ArchiveModel):
     """An extension of the tournament: matches that were added later."""
 
     created_at_us: int
-    matches: Annotated[int, Field(ge=1)]
+    matches: Annotated[int, Field(ge=1, le=MAX_GAMES)]
     """See `Part.matches` in `config`."""
     commitment: Digest
     terms: str
@@ -110,7 +114,7 @@ class TournamentModel(ArchiveModel):
     """The seed of the games that the tournament was created with; None until all these games are played."""
     stopped_after: Annotated[int, Field(ge=1)] | None
     """The number of rounds after which the tournament stopped early; None if it did not stop early."""
-    extensions: tuple[Extension, ...]
+    extensions: Annotated[tuple[Extension, ...], Field(max_length=_MAX_EXTENSIONS)]
 
 
 class Bot(ArchiveModel):
@@ -165,7 +169,7 @@ class RatingsModel(RootModel[dict[str, dict[str, Rating]]]):
 
 _VARINT_BITS = 7
 _VARINT_MORE = 1 << _VARINT_BITS
-_MAX_VARINT_SIZE = 3
+_MAX_VARINT_SIZE = 4
 """Number of bytes of a varint with the value MAX_RECORD_SIZE."""
 _CUT_OFF = "it ends in the middle of a record"
 

@@ -7,6 +7,7 @@ over, and that no seed is missing if all games are played. `archive_format` defi
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -43,6 +44,8 @@ from referee.tournament.config_file import MAX_GAMES
 from referee.tournament.terms import CommittedBot, Terms, digest_schedule
 from referee.tournament.verify import verify_tournament
 
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+"""Matches the names that a league gives to tournaments: that of the file, perhaps with a number."""
 _MAX_SEATS = max(ruleset.max_players for ruleset in RULESETS.values())
 _RATING_TOLERANCE = 2e-6
 """The largest accepted difference of ratings: another machine may round the last digit differently."""
@@ -147,7 +150,7 @@ def _read_file(path: Path) -> bytes:
     """Return the bytes of a file. Raises UserError if it cannot be read or is too large."""
     try:
         if not path.is_file():
-            raise UserError(f"{path}: no such file")
+            raise UserError(f"{path}: {'not a file' if path.exists() else 'no such file'}")
         size = path.stat().st_size
         if size > archive_format.MAX_SIZE:
             raise UserError(
@@ -167,7 +170,7 @@ def _parse(model: type[_AnyModel], name: str, members: Mapping[str, bytes]) -> _
 
 
 def _load_config(path: Path, tournament: TournamentModel) -> TournamentConfig:
-    """Return the configuration. Values with which a later check could crash or never end are checked here.
+    """Return the configuration. Wrong values that could make a later check crash or run for ever are refused here.
 
     Raises Difference if a value is wrong, and UserError if this version of the referee does not know the
     format of the configuration.
@@ -179,8 +182,7 @@ def _load_config(path: Path, tournament: TournamentModel) -> TournamentConfig:
         raise UserError(f"{path}: {where}: {error}") from error
     except ValueError as error:
         raise Difference(f"{where}: {error}") from error
-    if config.name != tournament.name:
-        raise Difference(f"{where}: name: {config.name}, not {tournament.name}")
+    _check_name(config.name, tournament.name, where)
     if config.lanes is None:
         raise Difference(f"{where}: lanes: missing")
     if not config.stages:
@@ -197,6 +199,14 @@ def _load_config(path: Path, tournament: TournamentModel) -> TournamentConfig:
     if _count_games(config, config.stages) > MAX_GAMES:
         raise Difference(f"{where}: stages: more than {MAX_GAMES} games")
     return config
+
+
+def _check_name(name: str, expected: str, where: str) -> None:
+    """Raise Difference if the name is not the expected one, or could look like other output when it is printed."""
+    if _NAME.fullmatch(name) is None:
+        raise Difference(f"{where}: name: impossible name")
+    if name != expected:
+        raise Difference(f"{where}: name: {name}, not {expected}")
 
 
 def _check_algorithm(config: TournamentConfig, where: str) -> None:

@@ -17,7 +17,7 @@ from real_runs import BIN, SAMPLE_BOTS, SEED, place
 
 from referee.cli import playing
 from referee.cli.app import app
-from referee.cli.options import Output
+from referee.cli.options import Output, console, notes
 from referee.reports.formats import keys_of
 from referee.reports.game_rows import GameRow
 from referee.reports.rating_rows import HistoryRow, RatingRow
@@ -90,6 +90,13 @@ def test_interrupted_run_prints_json_too(here, monkeypatch):
     assert done.returncode == 130
     assert json.loads(done.stdout)["finished"] is False
     assert done.stderr.splitlines()[-1].startswith("Interrupted. To resume: referee tournament res")
+
+
+def test_brackets_and_colons_in_a_text_are_no_markup(capsys):
+    for output in (console, notes):
+        output.print("To resume: --league [bold]/x --seed [/a] :smile:")
+    said = capsys.readouterr()
+    assert said.out == said.err == "To resume: --league [bold]/x --seed [/a] :smile:\n"
 
 
 def test_closed_standard_error_leaves_standard_output_open(tmp_path, monkeypatch):

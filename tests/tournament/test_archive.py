@@ -302,6 +302,10 @@ TOURNAMENT = {
         "tournament.json: planned_schedule: not the one of the commitment",
     ),
     "name": (put("name", value="cap"), "tournament.json: configuration: name: cup, not cap"),
+    "name that imitates other output": (
+        put("configuration", "name", value="cup: 18 games and the ratings verified.\n[conceal]"),
+        "tournament.json: configuration: name: impossible name",
+    ),
     "no name": (drop("name"), "tournament.json: name: Field required"),
     "more": (put("more", value=1), "tournament.json: more: "),
     "option of another ruleset": (
@@ -470,10 +474,10 @@ STREAMS = {
     "no record": (gzip.compress(b"\x03abc"), "the bytes are no linko.v1.GameRecord"),
     "an empty record": (gzip.compress(b"\0"), "the record's termination is missing or unknown"),
     "larger than the limit": (
-        gzip.compress(b"\xff\xff\x7f" + bytes(2**21)),
-        "it has more than 1048576 bytes",
+        gzip.compress(b"\xff\xff\xff\x7f" + bytes(2**21)),
+        "it has more than 67108864 bytes",
     ),
-    "a long length": (gzip.compress(b"\xff" * 50), "it has more than 1048576 bytes"),
+    "a long length": (gzip.compress(b"\xff" * 50), "it has more than 67108864 bytes"),
 }
 
 
@@ -556,6 +560,6 @@ def test_a_file_that_is_too_large_is_refused(tmp_path):
 
 
 def test_a_missing_file_is_reported(tmp_path):
-    for path in (tmp_path, tmp_path / "cup.zip"):
-        with pytest.raises(UserError, match=f"{path}: no such file"):
+    for path, reason in ((tmp_path, "not a file"), (tmp_path / "cup.zip", "no such file")):
+        with pytest.raises(UserError, match=f"{path}: {reason}"):
             ArchivedTournament.open(path)
