@@ -97,11 +97,12 @@ class LeaguePace:
         if not League.exists_at(self._league, self._db):
             return {}
         with League.open(self._league, create=False, db=self._db) as store:
+            games = list(store.games())  # before the results: a game may be stored between the two
             kinds = {
                 row.game_id: GameKind(row.ruleset, len(row.bots))
                 for row in store.results(free=True)
             }
-            return game_times((kinds[row.game_id], row.duration_us) for row in store.games())
+            return game_times((kinds[row.game_id], row.duration_us) for row in games)
 
 
 @app.command()
@@ -322,7 +323,7 @@ def standings(
     )
     if not (as_json or as_csv):
         for sentence in name_winners(totals, row.games - row.stored):
-            console.print(sentence, soft_wrap=True, markup=False)
+            console.print(sentence, soft_wrap=True)
 
 
 @app.command()

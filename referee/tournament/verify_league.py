@@ -63,9 +63,10 @@ class _Tables:
     """The rows of the database about the games of a tournament, or about all games if `tournament` is None."""
 
     def __init__(self, league: League, tournament: str | None) -> None:
+        # The games come first: a game that a driver stores meanwhile then has all its other rows.
+        self.games = {row.game_id: row for row in league.games(tournament=tournament)}
         results = league.results(tournament=tournament, free=True)
         self._results = {row.game_id: row for row in results}
-        self.games = {row.game_id: row for row in league.games(tournament=tournament)}
         self._faults = defaultdict[str, list[ChargedFault]](list)
         for fault in league.faults(tournament=tournament):
             self._faults[fault.game_id].append(fault)
