@@ -184,8 +184,8 @@ def play(
     without = "--no-clocks" if no_clocks else "" if attach is None else "--attach"
     clocks = _make_clocks(limits, without)
     text = secrets.token_hex(8) if seed is None else seed
-    under, specs = _prepare_bots(bots, rules, _Places(league, db, attach, keep), isolation, require)
     log_settings = choose_logs(logs, messages=messages)
+    under, specs = _prepare_bots(bots, rules, _Places(league, db, attach, keep), isolation, require)
     order = make_free_task(specs, rules, text, under, clocks)
     if position is not None:
         order = replace(order, setup=position.apply(order.setup))
@@ -243,7 +243,7 @@ def _make_clocks(limits: Mapping[str, float | str | None], without: str) -> Cloc
 
 
 def _print_record(record: GameRecord, seed: str, position: Position | None) -> None:
-    """Print a record. The number of decisions and their times are without the moves before the `position`."""
+    """Print a record. Decisions and times do not include the moves before the `position`."""
     if position is None:
         show_record(record)
         console.print(f"To deal the same cards: --seed {seed}", soft_wrap=True)
@@ -289,8 +289,10 @@ def _prepare_bots(
     `isolation` and `require` are the options. Raises UserError for wrong options or bots, also for a bot that does not
     play the ruleset.
     """
-    for folder in filter(_is_path, texts):
-        load_manifest(Path(folder))  # a wrong bot.toml must fail before a league is created
+    for folder in filter(_is_path, texts):  # wrong bots must fail before a league is created
+        manifest = load_manifest(Path(folder))
+        if rules.name not in manifest.rulesets:
+            raise UserError(f"{manifest.bot}: rulesets: the bot does not play {rules.name}")
     started = [text for number, text in enumerate(texts) if number != places.attach]
     folders = [Path(text) for text in started if _is_path(text)]
     names = [text for text in started if not _is_path(text)]

@@ -154,13 +154,16 @@ def resume(
     settings = choose_settings(
         cluster, tls_ca, tls_cert, tls_key, logs, messages=messages, as_json=as_json
     )
-    with Interrupts() as interrupts, League.open(league, create=False, db=db) as store:
+    with (
+        Interrupts() as interrupts,
+        League.open(league, create=False, db=db) as store,
+        store.lock(),  # before the games are read that another referee may still add
+    ):
         tournament = find_tournament(store, name or _newest_unfinished(store))
         check_cores(settings.place, tournament.config)
         choice = choose_rung(ctx, isolation, tournament.config.isolation)
         under = _select_isolation_again(store, tournament, choice, require)
-        with store.lock():
-            play_to_end(store, tournament, under, interrupts, settings)
+        play_to_end(store, tournament, under, interrupts, settings)
 
 
 @app.command()

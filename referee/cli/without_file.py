@@ -133,6 +133,8 @@ def check_new(file: Path) -> None:
         raise UserError(f"--save: {file}: exists already; choose a new file")
     if not toml_file.is_folder(file.parent):
         raise UserError(f"--save: {file.parent}: no such folder")
+    if not os.access(file.parent, os.W_OK):
+        raise UserError(f"--save: {file.parent}: not writable")
 
 
 def save_file(file: Path, content: Mapping[str, Any], config: TournamentConfig) -> None:

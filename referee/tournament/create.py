@@ -331,11 +331,13 @@ def _stored_parts(row: StoredTournament, extensions: Sequence[StoredExtension]) 
 
 
 def _find_bot(config: TournamentConfig, number: int, entry: BotEntry, roster: Roster) -> BotSpec:
-    """Return the bot of an entry without a folder. Raises NotFoundError if the league does not have this bot."""
+    """Return the bot of an entry without a folder. Raises NotFoundError if the league does not have it, UserError if it is retired."""
     try:
         return roster.active_spec(entry.text)
     except NotFoundError as error:
         raise _not_found_error(config, number, str(error)) from error
+    except UserError as error:
+        raise UserError(f"{config.file}: {config.entry_key(number)}: {error}") from error
 
 
 def _not_found_error(config: TournamentConfig, number: int, reason: str) -> NotFoundError:
