@@ -87,7 +87,7 @@ def _check_line(text: str) -> str:
 
 
 def text_schema(pattern: re.Pattern[str]) -> WithJsonSchema:
-    """Return how a JSON Schema describes a text that a validator compares with `pattern`."""
+    """Return the JSON Schema of a text that must match `pattern` as a whole."""
     return WithJsonSchema({"type": "string", "pattern": f"^(?:{pattern.pattern})$"})
 
 

@@ -37,7 +37,7 @@ _MISSING_LIBRARY = re.compile(
     r"fatal error: '?([\w./+-]+\.h\w*)'?(?:: No such file| file not found)"  # a compiler: a header
     r"|cannot find -l([\w+-]+)|unable to find library -l([\w+-]+)"  # a linker
     r"|provided by \"(\w+)\" with any of|Could NOT find (\w+)|By not providing \"Find(\w+)\.cmake"  # CMake
-    r"|[Nn]o package '([\w.+-]+)' found|Package '?([\w.+-]+)'?,? (?:was )?(?:required by .*, )?not found"  # pkg-config
+    r"|[Nn]o package '([\w.+-]+)' found|Package '?([\w.+-]+)'?,? (?:was )?(?:required by [^\n,]{1,200}, )?not found"  # pkg-config
 )
 """Matches messages about a header, a library or a package that a C++ build cannot find."""
 _LIBRARIES = {

@@ -30,7 +30,7 @@ from referee.schedule.extension import ALGORITHMS, ROUND_ROBIN, shorten
 from referee.tournament.terms import Terms
 
 MAX_IN_FLIGHT = 64
-"""The most games that a lane plays at the same time if the tournament file does not say it."""
+"""The most games that a lane plays at the same time if the tournament file does not set `games_in_flight`."""
 _MOST_COMPARED = 1e9
 """More meetings of two bots than any league has."""
 FORMAT = 1

@@ -162,9 +162,9 @@ def _make_course(claim: Claim) -> Course:
 def _check_look(claim: Claim, course: Course, look: Look, checks: _GameChecks) -> str | None:
     """Check what happened at the next look of the course; return None if the tournament has taken the look.
 
-    If not, the tournament was interrupted before it stored the outcome of the look, and may not have games after the look.
-    Then the result says what is wrong if it has any. Raises Difference if the tournament stopped early, but not at the right look,
-    or is finished, but a game before the look is missing.
+    Otherwise the tournament was interrupted before it stored the outcome of the look. Then no game after the look may
+    have a record, and the result is the error message for such a record. Raises Difference if the tournament stopped
+    early, but not at the right look, or is finished, but a game before the look is missing.
 
     Args:
         claim: what the league or the archive claims.
@@ -232,9 +232,9 @@ class _GameChecks:
         self._checked = 0
         """The number of games that were compared with the schedule."""
         self._missing: list[ScheduledGame] = []
-        """Those of them that have no record."""
+        """The compared games that have no record."""
         self.results: list[GameResult] = []
-        """The results of the others."""
+        """The results of the compared games that have a record."""
         self._last_deal: tuple[str, tuple[int, ...]] = "", ()
         """The id of the deal of the newest of them, and its deck."""
 
@@ -243,7 +243,8 @@ class _GameChecks:
 
         Args:
             schedule: the computed schedule, from its first game on.
-            ahead: what is wrong if one of these games has a record and belongs to the first part; None if it may have one.
+            ahead: the error message if one of these games of the first part has a record; None if records are
+            allowed.
         """
         new = slice(self._checked, len(schedule))
         for computed, game in zip(schedule[new], self._claim.schedule[new], strict=False):

@@ -99,7 +99,7 @@ def _list_routes(endpoints: _Endpoints, lobby: Lobby, events: Endpoint) -> list[
 
 
 class _Endpoints:
-    """The functions that answer requests for the league. The newest 100 pages are kept."""
+    """The functions that answer requests for the league. The 100 pages that were requested last are kept."""
 
     def __init__(self, views: LeagueViews) -> None:
         self._views = views
