@@ -118,7 +118,7 @@ def test_file_that_is_not_an_archive_is_refused(here):
     for file, says in (
         ("cup.toml", "cup.toml: this is not a zip file, and so not an archive of a tournament"),
         ("nothing.zip", "nothing.zip: no such file"),
-        ("./league", "league: no such file"),
+        ("./league", "league: not a file"),
     ):
         done = here.referee("verify", file)
         assert (done.returncode, done.stdout, done.stderr) == (2, "", f"referee: {says}\n")
