@@ -175,18 +175,18 @@ class _Reader:
             return
         sources = self._cargo_tables(content.get("source"), ("registry", "replace-with"))
         registries = self._cargo_tables(content.get("registries"), ("index",))
-        located = {"crates-io", *_list_with("registry", sources)}
-        located.update(name for name in _list_with("index", registries) if name not in sources)
+        # Cargo knows the address of crates-io, and refuses every other source without one.
+        located = {"crates-io", *(name for name in sources if "registry" in sources[name])}
+        located |= {name for name in registries if registries[name] and name not in sources}
         lines = []
-        for name, settings in sources.items():
-            shown = [("registry", settings.get("registry", ""))]
-            target = _find_target(settings.get("replace-with", ""), sources, located)
-            if target != name:
-                shown.append(("replace-with", target))
-            if name in _list_with("registry", sources) or (name == "crates-io" and target):
-                lines += _cargo_lines("source", name, shown)
-        for name in _list_with("index", registries):
-            lines += _cargo_lines("registries", name, registries[name].items())
+        for name in filter(located.__contains__, sources):
+            target = _find_target(sources[name].get("replace-with", ""), sources, located)
+            shown = {"registry": sources[name].get("registry", "")}
+            lines += _cargo_lines(
+                "source", name, shown | {"replace-with": "" if target == name else target}
+            )
+        for name, settings in registries.items():
+            lines += _cargo_lines("registries", name, settings)
         self.files[".cargo/config.toml"] = "\n".join([*lines, ""])
 
     def _cargo_tables(self, content: object, keys: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -311,18 +311,10 @@ def bare_url(text: str) -> str | None:
     return f"{parts.scheme}://{host}{port}{parts.path}"
 
 
-def _list_with(key: str, tables: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return the names of the tables that have a key."""
-    return [name for name, settings in tables.items() if key in settings]
-
-
 def _find_target(
     name: str, sources: Mapping[str, Mapping[str, str]], located: Container[str]
 ) -> str:
-    """Return the first source with an address on the chain of replacements from `name`; empty if there is none.
-
-    Cargo refuses a file with a source that has no address, except for `crates-io`, whose address it knows.
-    """
+    """Return the first source with an address on the chain of replacements from `name`; empty if there is none."""
     for _ in sources:
         if name in located:
             break
@@ -330,10 +322,10 @@ def _find_target(
     return name if name in located else ""
 
 
-def _cargo_lines(table: str, name: str, settings: Iterable[tuple[str, str]]) -> list[str]:
-    """Return a table of `config.toml` without the settings whose value is empty."""
-    shown = [f"{key} = {json.dumps(value)}" for key, value in settings if value]
-    return [f"[{table}.{json.dumps(name)}]", *shown]
+def _cargo_lines(table: str, name: str, settings: Mapping[str, str]) -> list[str]:
+    """Return a table of `config.toml` without the settings whose value is empty; no lines if all are empty."""
+    shown = [f"{key} = {json.dumps(value)}" for key, value in settings.items() if value]
+    return [f"[{table}.{json.dumps(name)}]", *shown] if shown else []
 
 
 def _tables(content: object) -> Iterator[tuple[str, Mapping[str, object]]]:

@@ -283,7 +283,9 @@ def test_list_marks_retired_versions_at_80_columns(here):
     file.write_text(file.read_text().replace(f'"{bots[0]}"', '"old@1"'))
     done = here.referee("tournament", "plan", file)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "old@1 is retired; submit it again to let it play" in done.stderr
+    assert done.stderr.startswith(
+        f"referee: {file}: bots[0]: old@1 is retired; submit it again to "
+    )
     assert checked_output(here, "bots", "log", "old", "--build") == (
         "old@1 has no build output: it needs no build, or its build printed nothing.\n"
     )

@@ -202,3 +202,21 @@ def test_logs_and_a_cluster_are_refused(here, words):
     assert done.returncode == 2
     assert "--logs, --cluster: choose one of them" in done.stderr
     assert not (here.folder / "logs").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--ruleset", "classic"), "only-duels@1: rulesets: the bot does not play classic"),
+        (("--ruleset", "duel", "--messages"), "--messages"),
+    ],
+)
+def test_league_is_not_created_for_a_game_that_cannot_be_played(tmp_path, options, says):
+    with place(tmp_path) as here:
+        bot = here.bot("only-duels", "")
+        manifest = bot / "bot.toml"
+        manifest.write_text(manifest.read_text().replace("[run]", 'rulesets = ["duel"]\n[run]'))
+        done = here.referee("play", "./only-duels", RANDOM, "--keep", *options)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"referee: {says}")
+        assert not (tmp_path / "league").exists()

@@ -53,6 +53,12 @@ def test_correct_league_is_verified(here):
     assert here.referee("verify", "cup", "--league", "whole").stdout == done.stdout
 
 
+def test_empty_name_is_no_tournament(here):
+    done = here.referee("verify", "", "--league", "whole")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no tournament ''" in done.stderr
+
+
 def other_deck(record):
     first, second = record.deck[0], next(card for card in record.deck if card != record.deck[0])
     swapped = {first: second, second: first}

@@ -1,6 +1,7 @@
 """`tournament run` makes a tournament of bots and options, with the checks of a tournament file, and can write the file."""
 
 import json
+import os
 from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
@@ -120,6 +121,12 @@ def test_file_that_exists_and_folder_that_does_not_are_refused(here):
         with pytest.raises(UserError) as caught:
             check_new(file)
         assert str(caught.value) == f"--save: {reason}"
+
+
+def test_folder_that_cannot_be_written_is_refused(here, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: (path, mode) != (here, os.W_OK))
+    with pytest.raises(UserError, match=f"^--save: {here}: not writable$"):
+        check_new(here / "new.toml")
 
 
 @pytest.mark.extended("plays a tournament")

@@ -150,7 +150,7 @@ def test_exporting_an_unknown_tournament_fails(unplayed):
 
 def test_records_of_any_length_can_be_stored_and_loaded(finished):
     record = finished.league.record("cup-1")
-    detailed = [replace(record, isolation="x" * length) for length in (0, 120, 20_000, 900_000)]
+    detailed = [replace(record, isolation="x" * length) for length in (0, 120, 20_000, 5_000_000)]
     assert list(archive_format.load_records(archive_format.dump_records(detailed))) == detailed
     assert list(archive_format.load_records(archive_format.dump_records([]))) == []
 
@@ -290,6 +290,7 @@ def swap_records(records):
 
 
 ZEROS = "0" * 64
+EXTENSION = {"created_at_us": 0, "matches": 1, "commitment": ZEROS, "terms": "", "seed": None}
 TOURNAMENT = {
     "seed": (put("seed", value=ZEROS), "the SHA-256 of the seed is 66687aad"),
     "no seed": (put("seed", value=None), "tournament.json: a seed is missing, though all"),
@@ -305,6 +306,14 @@ TOURNAMENT = {
     "name that imitates other output": (
         put("configuration", "name", value="cup: 18 games and the ratings verified.\n[conceal]"),
         "tournament.json: configuration: name: impossible name",
+    ),
+    "matches of an extension": (
+        put("extensions", value=[EXTENSION | {"matches": 10**4_000}]),
+        "tournament.json: extensions: 0: matches: ",
+    ),
+    "too many extensions": (
+        put("extensions", value=[EXTENSION] * 1001),
+        "tournament.json: extensions: ",
     ),
     "no name": (drop("name"), "tournament.json: name: Field required"),
     "more": (put("more", value=1), "tournament.json: more: "),
