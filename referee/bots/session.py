@@ -284,8 +284,9 @@ class Session:
     def fail(self, failure: Exception) -> None:
         """Close the session and raise an error in all callers that await a reply. A second call has no effect.
 
-        If the bot plays several games, a `Forfeit` is charged in only one of them, the other games are void. Chance chooses the
-        game among those with a request whose caller waits, or it is the game of the next request.
+        If the bot plays several games, a `Forfeit` is charged in only one of them, and the others are void. The charged
+        game is chosen by chance among the games in which a caller awaits a reply. If there is none, the game of the
+        next request is charged.
         """
         if self.failure is not None:
             return
@@ -296,7 +297,8 @@ class Session:
         if self._has_core:
             self._has_core = False
             self._cores.release()
-        # Also among requests with a reply: a bot could reply to all but one, and so choose the game that its exit costs.
+        # A request counts until its caller has the reply, even if the bot has already replied. Otherwise a bot could
+        # reply to all requests but one, and so choose the game that its exit costs.
         candidates = [each for each in self._requests.pending.values() if not each.reply.done()]
         if candidates:
             self._charged_game = secrets.choice(candidates).game_id

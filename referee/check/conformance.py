@@ -107,8 +107,7 @@ async def check_bot(
         chosen: the names of the steps to run. The others are skipped, and the bot is taken to pass them.
 
     The check leaves no process running, and no files except the copy and the logs. Raises `VoidGame` if the machine
-    lacks
-    the resources to run the bot.
+    lacks the resources to run the bot.
     """
     measurements = Measurements()
     with run_folder() as scratch:

@@ -72,7 +72,8 @@ class _RecordingPlayer(RandomPlayer):
 async def check_decisions(bot: BotUnderTest, ruleset: Ruleset, players: int) -> Finding:
     """Send the requests of each script of a ruleset to a new process of the bot.
 
-    A script ends within its game, so the process cannot play the next one: the bot may play one game at a time.
+    Each script needs a new process: a script ends before its game is over, and the bot may play only one game at a
+    time.
     The scripts share `TIME_BUDGET_S` equally. When the time of a script is over, its other requests are left out, but not before
     the bot has got each kind of decision of the script once. Raises `StepFailure` if the bot does not start, or after the
     first script in which a ready or reply is wrong or missing. It shows the first fault at each kind of decision.

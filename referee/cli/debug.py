@@ -151,7 +151,8 @@ def _choose_seat(record: GameRecord, name: str, seat: int | None) -> int:
 def _find_version(league: League, record: GameRecord, bot: str, seat: int) -> StoredBot:
     """Return a bot of the league.
 
-    Without a version, it is the version on the seat, or for another bot the newest that is not retired.
+    If `bot` names no version, return the version that played on the seat. If another bot played there, return the
+    newest version of `bot` that is not retired.
     """
     own = record.seating[seat]
     return find_bot(league, str(own) if bot == own.name else bot)

@@ -76,7 +76,10 @@ class Output(Console):
 
 console = Output(highlight=False, markup=False, emoji=False)
 notes = Output(stderr=True, highlight=False, markup=False, emoji=False)
-"""Standard error, for progress and warnings. Both print texts of users, in which brackets and colons are no markup."""
+"""Standard error, for progress and warnings.
+
+Markup and emoji are off here and in `console`, because texts of users may contain brackets and colons.
+"""
 
 
 def prepare_output() -> None:

@@ -157,7 +157,7 @@ def resume(
     with (
         Interrupts() as interrupts,
         League.open(league, create=False, db=db) as store,
-        store.lock(),  # before the games are read that another referee may still add
+        store.lock(),  # before the games are read: another referee may still add games
     ):
         tournament = find_tournament(store, name or _newest_unfinished(store))
         check_cores(settings.place, tournament.config)

@@ -28,8 +28,8 @@ _CHUNK = 2_000_000
 If one call of `fit` would need larger arrays for all resamples, the resamples are fitted in several calls.
 """
 _OFTEN = 3
-"""`Analysis.centre` leaves out a bot that ranked above others of its set in fewer matches than this, or below
-them."""
+"""`Analysis.centre` leaves out a bot if it ranked above others of its set in fewer matches than this, or below
+others in fewer matches than this."""
 _SEED = 20_050_102
 """Fixed, so that the same results always give the same intervals."""
 

@@ -5,8 +5,7 @@ example is a bot whose style suits one opponent only.
 
 Ties are left out, because ratings do not say how often two bots tie. Comparisons with a forfeit are left out too: a
 bot that crashes now and then would look like one that plays better against some opponents. All other comparisons are
-decided.
-The prediction is that of `fit.fit` for the decided comparisons.
+decided. The prediction is that of `fit.fit` for the decided comparisons.
 
 The test compares the deviations of all pairs with those in which each match (or group of matches) has a random sign:
 the sign-flip test of effective score contributions (Hemerik, Goeman and Finos, "Robust testing in generalized linear

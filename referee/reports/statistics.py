@@ -65,7 +65,7 @@ class PairRow:
     fit_more: Annotated[
         Estimate, Column("fit more [95 %]", right=True, show=estimate(1), drop=3, interval=True)
     ]
-    """Fit of `bot` minus fit of `other`. An end is None if no games limit it. An end is None if no games limit it."""
+    """Fit of `bot` minus fit of `other`. An end of the interval is None if no games limit it."""
     p_better: Annotated[float | None, Column("P better", right=True, show=chance)]
     """Probability, by the fit, that `bot` is better than `other`.
 

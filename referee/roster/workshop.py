@@ -273,7 +273,7 @@ def _check_build(manifest: Manifest, built: Built, folder: Path) -> None:
 
 
 def _find_damage(manifest: Manifest, folder: Path, step: str) -> str | None:
-    """Return what is wrong in a bot's folder after a successful build or fetch, the `step`; None if nothing is wrong."""
+    """Return what is wrong in a bot's folder after a successful `step` ("build" or "fetch"); None if nothing is wrong."""
     try:
         if folder.exists():
             snapshots.check_built(folder)

@@ -41,7 +41,7 @@ class Backend(Protocol):
         """Prepare a new database before its first table is created. Raises UserError if that fails."""
 
     def lock(self, folder: Path) -> AbstractContextManager[None]:
-        """Return a context that holds the lock of a playing referee, who holds that of the league folder `folder` already.
+        """Return a context that holds the lock of a playing referee. The caller already holds the lock of `folder`.
 
         Only one referee can hold the lock, even if several referees with different league folders use the
         database. Raises UserError if another referee holds the lock.

@@ -45,8 +45,9 @@ SUMS = "SHA256SUMS"
 MAX_SIZE = 2**30
 """The largest size of an archive in bytes. A tournament of a million games needs less."""
 MAX_RECORD_SIZE = 2**26
-"""The largest size of a game record in bytes. Most have about a thousand bytes. Each fault may have the end of the bot's standard error: 12 KiB
-if it is no text, for at most 1,000 strikes of each of five seats."""
+"""The largest size of a game record in bytes. Most records have about a thousand bytes. But each fault contains the
+end of the bot's standard error, which takes up to 12 KiB if it is not text. Each of five seats can have 1,000
+strikes, so a record can have about 60 MB."""
 _MAX_EXTENSIONS = 1000
 """The most extensions of a tournament. Checking them takes time that grows with the square of their number."""
 _RATING_DECIMALS = 6

@@ -91,8 +91,8 @@ class Feeder:
         lanes: the games to play.
         workers: the workers that play them.
         store_games: stores the games that a worker returned, all of them or none.
-        on_small_portion: called with the number of returned games, if a worker returned fewer games than the first
-        bundle has and no bot is a single.
+        on_small_portion: called if a worker returned fewer games than the first bundle has, and no bot is a
+            single. Its argument is the number of returned games.
     """
 
     def __init__(

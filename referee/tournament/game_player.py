@@ -60,8 +60,8 @@ E = TypeVar("E", bound=BaseException)
 #                 given up: VoidGame is raised
 #
 # - waiting: the games of earlier portions are not finished yet.
-# - seating: each bot is started if necessary, and gets the start of the game. A bot that fails here forfeits, but if
-# a process that has played before crashes, a new process gets one try.
+# - seating: each bot is started if necessary, and gets the start of the game. A bot that fails here forfeits.
+#   Exception: if a process that has played before crashes, one new process is tried first.
 # - void: no bot is charged for this game. The processes that have seen the deal are closed before the next attempt, which
 #   plays the game alone. A bot that fails while it plays several games is charged in one of them; the others are void.
 

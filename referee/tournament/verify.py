@@ -236,15 +236,15 @@ class _GameChecks:
         self.results: list[GameResult] = []
         """The results of the compared games that have a record."""
         self._last_deal: tuple[str, tuple[int, ...]] = "", ()
-        """The id of the deal of the newest of them, and its deck."""
+        """The deal id and the deck of the last checked record."""
 
     def check(self, schedule: Sequence[ScheduledGame], ahead: str | None = None) -> None:
         """Check the games of a schedule that were not checked yet.
 
         Args:
             schedule: the computed schedule, from its first game on.
-            ahead: the error message if one of these games of the first part has a record; None if records are
-            allowed.
+            ahead: the error message that is raised if one of these games belongs to the first part and has a
+                record; None if such records are allowed.
         """
         new = slice(self._checked, len(schedule))
         for computed, game in zip(schedule[new], self._claim.schedule[new], strict=False):
