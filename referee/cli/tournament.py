@@ -97,11 +97,9 @@ class LeaguePace:
         if not League.exists_at(self._league, self._db):
             return {}
         with League.open(self._league, create=False, db=self._db) as store:
-            games = list(store.games())  # before the results: a game may be stored between the two
-            kinds = {
-                row.game_id: GameKind(row.ruleset, len(row.bots))
-                for row in store.results(free=True)
-            }
+            with store.one_moment():  # a driver may store games meanwhile
+                games, results = store.games(), store.results(free=True)
+            kinds = {row.game_id: GameKind(row.ruleset, len(row.bots)) for row in results}
             return game_times((kinds[row.game_id], row.duration_us) for row in games)
 
 

@@ -6,6 +6,7 @@ SQLite and PostgreSQL.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -73,6 +74,8 @@ class Database:
         )
         self.where = self._backend.where
         """See `Backend.where`."""
+        self._local = threading.local()
+        """Has the attribute `connection` in each thread that has used `one_moment`."""
 
     def close(self) -> None:
         """Close all connections."""
@@ -80,9 +83,31 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Open a transaction that only reads. Raises UserError if the database cannot be used."""
+        """Open a transaction that only reads. Inside `one_moment`, use its transaction.
+
+        Raises UserError if the database cannot be used.
+        """
+        if self._connection is not None:
+            yield self._connection
+            return
         with self._translate_errors(), self._backend.reading.begin() as connection:
             yield connection
+
+    @contextmanager
+    def one_moment(self) -> Iterator[None]:
+        """See `League.one_moment`."""
+        outer = self._connection
+        with self.reading() as connection:
+            self._local.connection = connection
+            try:
+                yield
+            finally:
+                self._local.connection = outer
+
+    @property
+    def _connection(self) -> Connection | None:
+        """The connection of `one_moment` in this thread; None outside of it."""
+        return getattr(self._local, "connection", None)
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:

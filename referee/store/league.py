@@ -154,6 +154,15 @@ class League:
             pass
 
     @contextmanager
+    def one_moment(self) -> Iterator[None]:
+        """Let all reads of this thread inside the context see the league as it was at one moment.
+
+        Do not write inside the context: the next reads would not see it.
+        """
+        with self._database.one_moment():
+            yield
+
+    @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the lock of the league. Only one referee at a time can hold the lock and play in the league.
 

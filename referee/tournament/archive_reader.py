@@ -22,7 +22,7 @@ from referee.match.replay import Difference
 from referee.records import BotId, GameRecord, GameResult, ScheduledGame
 from referee.rules.ruleset import RULESETS
 from referee.schedule import Stage
-from referee.schedule.extension import ALGORITHMS, select_algorithm
+from referee.schedule.extension import select_algorithm
 from referee.tournament import archive_format
 from referee.tournament.archive_format import (
     BotsModel,
@@ -65,7 +65,6 @@ class ArchivedTournament:
 
     def __init__(self, path: Path, members: Mapping[str, bytes]) -> None:
         tournament = _parse(TournamentModel, archive_format.TOURNAMENT, members)
-        self.where = str(path)
         self.config = _load_config(path, tournament)
         self.stored_config = tournament.configuration
         self.parts = _make_parts(self.config, tournament)
@@ -173,7 +172,7 @@ def _load_config(path: Path, tournament: TournamentModel) -> TournamentConfig:
     """Return the configuration. Wrong values that could make a later check crash or run for ever are refused here.
 
     Raises Difference if a value is wrong, and UserError if this version of the referee does not know the
-    format of the configuration.
+    format of the configuration or the algorithm of its schedule.
     """
     where = f"{archive_format.TOURNAMENT}: configuration"
     try:
@@ -211,8 +210,8 @@ def _check_name(name: str, expected: str, where: str) -> None:
 
 def _check_algorithm(config: TournamentConfig, where: str) -> None:
     """Raise Difference if the algorithm of the schedule does not fit the stages: its schedule could be endless."""
-    if config.schedule not in ALGORITHMS or config.ladder is not None:
-        return  # `verify_tournament` checks both
+    if config.ladder is not None:
+        return  # `verify_tournament` checks it
     if config.schedule != select_algorithm(config.stages):
         raise Difference(f"{where}: schedule: {config.schedule} does not fit the stages")
     for number, stage in enumerate(config.stages):

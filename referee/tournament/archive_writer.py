@@ -43,10 +43,9 @@ def export_archive(league: League, roster: Roster, name: str) -> Export:
     Raises NotFoundError, UserError and RefereeError as `find_tournament` does. Raises UserError if a record is damaged,
     or if the league's copy of a bot is gone.
     """
-    tournament = find_tournament(league, name)
-    # `tournament` must be read before `played`, because a driver may store the last game of a part between the two reads.
-    # If `played` were read first, the archive could have the seed of a part, but not the record of its last game.
-    played = league.forfeits(name)
+    with league.one_moment():  # a driver may store games meanwhile
+        tournament = find_tournament(league, name)
+        played = league.forfeits(name)
     seeds = tuple(_publishable_seed(tournament, part, played) for part in tournament.parts)
     games = [game for game in tournament.schedule if game.game_id in played]
     records = [league.record(game.game_id) for game in games]

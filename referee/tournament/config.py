@@ -193,8 +193,9 @@ def canonical_json(config: TournamentConfig) -> str:
 def from_canonical_json(text: str) -> TournamentConfig:
     """Return the configuration from a text that `canonical_json` wrote. Its seed is None.
 
-    Raises UserError if this version of the referee does not know the format of the text, and ValueError if the text
-    is no configuration. An unknown key is an error, because this version cannot know what it changes.
+    Raises UserError if this version of the referee does not know the format of the text or the algorithm of the schedule,
+    and ValueError if the text is no configuration. An unknown key is an error, because this version cannot know what
+    it changes.
     """
     try:
         stored = _AnyFormat.model_validate_json(text)
@@ -204,9 +205,14 @@ def from_canonical_json(text: str) -> TournamentConfig:
             )
         values = json.loads(text)
         del values["format"]
-        return _ADAPTER.validate_json(json.dumps(values), strict=True, extra="forbid")
+        config = _ADAPTER.validate_json(json.dumps(values), strict=True, extra="forbid")
     except ValidationError as error:
         raise ValueError(describe_invalid(error)) from error
+    if config.schedule not in ALGORITHMS:
+        raise UserError(
+            f"its schedule was made by {config.schedule!r}, which this version of the referee does not know"
+        )
+    return config
 
 
 def describe_invalid(error: ValidationError) -> str:
@@ -222,7 +228,7 @@ def plan_games(config: TournamentConfig) -> tuple[ScheduledGame, ...]:
     The commitment fixes these games. A tournament that stops early does not play all of them. Games of extensions are
     not planned.
 
-    Raises ValueError if the algorithm of the schedule cannot make it, and KeyError if there is no such algorithm.
+    Raises ValueError if the algorithm of the schedule cannot make it.
     """
     assert config.lanes is not None  # noqa: S101 - stored configurations have a number of lanes
     bots = [entry.text for entry in config.bots]

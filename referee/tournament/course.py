@@ -106,7 +106,7 @@ class Course:
     Args:
         config: the stored configuration.
 
-    Raises ValueError and KeyError as `plan_games` does.
+    Raises ValueError as `plan_games` does.
     """
 
     def __init__(self, config: TournamentConfig) -> None:

@@ -216,10 +216,12 @@ def find_tournament(league: League, name: str) -> Tournament:
     """Return a tournament of the league.
 
     Raises NotFoundError if the league has no tournament of this name, UserError if this version of the referee does
-    not know the format of the stored configuration, and RefereeError if the stored tournament is damaged.
+    not know the format of the stored configuration or the algorithm of its schedule, and RefereeError if the stored
+    tournament is damaged.
     """
-    state = find_state(league, name)
-    schedule = tuple(league.schedule(name))
+    with league.one_moment():
+        state = find_state(league, name)
+        schedule = tuple(league.schedule(name))
     scheduled_bots = {bot for game in schedule for bot in game.bots}
     missing = [entry.text for entry in state.config.bots if entry.text not in scheduled_bots]
     if missing and state.config.ladder is None:  # a ladder need not play with every bot
@@ -232,7 +234,8 @@ def find_tournament(league: League, name: str) -> Tournament:
 
 def find_state(league: League, name: str) -> TournamentState:
     """Return a tournament of the league without its schedule. Raises the same errors as `find_tournament`."""
-    row = league.tournament(name)
+    with league.one_moment():
+        row, extensions = league.tournament(name), league.extensions(name)
     try:
         config = from_canonical_json(row.config)
     except ValueError as error:
@@ -240,7 +243,7 @@ def find_state(league: League, name: str) -> TournamentState:
     except UserError as error:
         raise UserError(f"{league.where}: tournament {name}: {error}") from error
     try:
-        parts = _stored_parts(row, league.extensions(name))
+        parts = _stored_parts(row, extensions)
     except ValueError as error:
         raise _damage_error(league, name, str(error)) from error
     return TournamentState(config, json.loads(row.config), parts, row.stopped_after)

@@ -35,7 +35,7 @@ processors almost never changes a table."""
 def make_course(config: TournamentConfig) -> Course:
     """Return a `LadderCourse` for a ladder, and a `Course` for any other tournament. No look is taken yet.
 
-    Raises ValueError and KeyError as `plan_games` does, and ValueError if the configuration of a ladder contradicts itself.
+    Raises ValueError as `plan_games` does, and if the configuration of a ladder contradicts itself.
     """
     return Course(config) if config.ladder is None else LadderCourse(config)
 
@@ -46,7 +46,7 @@ class LadderCourse(Course):
     Args:
         config: the stored configuration of a ladder.
 
-    Raises ValueError and KeyError as `make_course` does.
+    Raises ValueError as `make_course` does.
     """
 
     def __init__(self, config: TournamentConfig) -> None:

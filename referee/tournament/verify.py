@@ -18,7 +18,7 @@ from referee.errors import UserError
 from referee.match.replay import Difference, check_record
 from referee.records import BotId, GameRecord, GameResult, ScheduledGame
 from referee.result_columns import ResultColumns
-from referee.schedule.extension import ALGORITHMS, extension_games
+from referee.schedule.extension import extension_games
 from referee.tournament.config import (
     MAX_IN_FLIGHT,
     Part,
@@ -41,8 +41,6 @@ from referee.tournament.terms import (
 class Claim(Protocol):
     """What a league or an archive claims about a tournament."""
 
-    where: str
-    """The path of the league or of the archive, for messages."""
     config: TournamentConfig
     stored_config: dict[str, Any]
     """The configuration as JSON values, as it is stored."""
@@ -76,7 +74,7 @@ def verify_tournament(claim: Claim) -> int:
     """Check commitments, schedule, games and looks of a tournament; return the number of games that were checked.
 
     A game without a record is an error if its part of the tournament is finished. Raises Difference at the first
-    error. Raises UserError if this version of the referee does not know the algorithm of the schedule.
+    error.
     """
     _check_commitments(claim)
     course = _make_course(claim)
@@ -146,11 +144,6 @@ def _check_that_stop_is_a_look(claim: Claim, course: Course) -> None:
 def _make_course(claim: Claim) -> Course:
     """Return the course of the tournament before its first look."""
     config = claim.config
-    if config.schedule not in ALGORITHMS:
-        raise UserError(
-            f"{claim.where}: tournament {config.name}: its schedule was made by"
-            f" {config.schedule!r}, which this version of the referee does not know"
-        )
     if config.ladder is not None and len(claim.parts) > 1:
         raise Difference("a ladder has no extension")
     try:

@@ -6,8 +6,8 @@ A league has tables with some data of each game record, for fast queries. These 
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 
-from referee.errors import Cause
 from referee.match.replay import Difference, check_record
 from referee.records import ChargedFault, Fault, GameRecord, GameResult, ScheduledGame
 from referee.store import StoredGame, escape_nul
@@ -23,15 +23,15 @@ class LeagueTournament:
     """
 
     def __init__(self, league: League, name: str) -> None:
-        tournament = find_tournament(league, name)
-        self.where = league.where
+        with league.one_moment():  # a driver may store games meanwhile
+            tournament = find_tournament(league, name)
+            self._tables = _Tables(league, name)
         self.config, self.bots = tournament.config, tournament.bots
         self.stored_config = tournament.stored_config
         self.committed_bots = committed_bots(league, tournament.bots)
         self.schedule, self.parts = tournament.schedule, tournament.parts
         self.stopped_after = tournament.stopped_after
         self._league = league
-        self._tables = _Tables(league, name)
 
     def record(self, game: ScheduledGame) -> GameRecord | None:
         """See `Claim.record`."""
@@ -63,12 +63,14 @@ class _Tables:
     """The rows of the database about the games of a tournament, or about all games if `tournament` is None."""
 
     def __init__(self, league: League, tournament: str | None) -> None:
-        # The games come first: a game that a driver stores meanwhile then has all its other rows.
-        self.games = {row.game_id: row for row in league.games(tournament=tournament)}
-        results = league.results(tournament=tournament, free=True)
+        with league.one_moment():  # a driver may store games meanwhile
+            games = league.games(tournament=tournament)
+            results = league.results(tournament=tournament, free=True)
+            faults = league.faults(tournament=tournament)
+        self.games = {row.game_id: row for row in games}
         self._results = {row.game_id: row for row in results}
         self._faults = defaultdict[str, list[ChargedFault]](list)
-        for fault in league.faults(tournament=tournament):
+        for fault in faults:
             self._faults[fault.game_id].append(fault)
 
     def check(self, record: GameRecord) -> None:
@@ -119,16 +121,16 @@ def _check_faults(record: GameRecord, rows: list[ChargedFault]) -> None:
         raise Difference("the table of faults differs from the record")
 
 
-def _comparable(fault: Fault) -> tuple[int, Cause, bool, int, str, str]:
-    """Return the values of a fault that must be equal in the table of faults and in the record.
+def _comparable(fault: Fault) -> Fault:
+    """Return a fault as the table of faults stores it, with all values that must be equal in the table and in the record.
 
-    The table stores texts as `escape_nul` returns them. So `escape_nul` must be applied to the record, too.
+    The table has no wall time and no size of a batch, and its texts are as `escape_nul` returns them.
     """
-    return (
-        fault.seat,
-        fault.cause,
-        fault.forfeit,
-        fault.move,
-        escape_nul(fault.evidence.detail),
-        escape_nul(fault.evidence.stderr_tail),
+    evidence = replace(
+        fault.evidence,
+        detail=escape_nul(fault.evidence.detail),
+        stderr_tail=escape_nul(fault.evidence.stderr_tail),
+        wall_us=0,
+        batch_size=1,
     )
+    return replace(fault, evidence=evidence)

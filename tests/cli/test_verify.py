@@ -167,6 +167,14 @@ STATEMENTS = {
         "UPDATE faults SET forfeit = 0 WHERE game_id = :faulty",
         "the table of faults differs from the record",
     ),
+    "the time of a fault": (
+        "UPDATE faults SET elapsed_us = elapsed_us + 1 WHERE game_id = :faulty",
+        "the table of faults differs from the record",
+    ),
+    "the exit code of a fault": (
+        "UPDATE faults SET exit_code = 77 WHERE game_id = :faulty",
+        "the table of faults differs from the record",
+    ),
     "the seed": (
         "UPDATE tournaments SET seed = zeroblob(32)",
         "cup: the SHA-256 of the seed is 66687aad",
@@ -224,6 +232,19 @@ def test_tournament_of_a_newer_version_is_refused(here, database, what):
     database.execute("UPDATE tournaments SET config = replace(config, ?, ?)", change)
     renew_database(database)
     done = here.referee("verify")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"referee: league: tournament cup: {says}\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("resume", "cup"), ("extend", "cup", "--matches", "1"), ("export", "cup"), ("status", "cup")],
+    ids=lambda command: command[0],
+)
+def test_command_refuses_a_tournament_with_an_unknown_schedule(here, database, command):
+    change, says = NEWER["the algorithm of its schedule"]
+    database.execute("UPDATE tournaments SET config = replace(config, ?, ?)", change)
+    done = here.referee("tournament", *command)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"referee: league: tournament cup: {says}\n"
 

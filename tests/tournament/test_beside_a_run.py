@@ -9,7 +9,8 @@ from sample_league import GAMES, SampleLeague
 from referee.cli import run
 from referee.cli.tournament import LeaguePace
 from referee.store.league import League
-from referee.tournament.create import extend_tournament
+from referee.tournament.archive_writer import export_archive
+from referee.tournament.create import extend_tournament, find_tournament
 from referee.tournament.verify import verify_tournament
 from referee.tournament.verify_league import LeagueTournament
 
@@ -25,24 +26,48 @@ def cup(tmp_path):
 
 @pytest.fixture
 def read(cup, monkeypatch):
-    """The names of the tables that were read. After the first one, another process stores a game."""
+    """The names of the methods that read. After the first one, another process stores a game."""
+    return change_after_a_read(monkeypatch, ("games", "results"), lambda: cup.play(slice(4, 5)))
+
+
+def change_after_a_read(monkeypatch, methods, change):
+    """Call `change` when one of these methods of `League` has returned for the first time; return the names of the calls."""
     names = []
 
     def watch(name):
         method = getattr(League, name)
 
         def call(league, *arguments, **more):
-            found = list(method(league, *arguments, **more))
+            found = method(league, *arguments, **more)
             names.append(name)
             if len(names) == 1:
-                cup.play(slice(4, 5))
+                change()
             return found
 
         monkeypatch.setattr(League, name, call)
 
-    watch("games")
-    watch("results")
+    for name in methods:
+        watch(name)
     return names
+
+
+def test_tournament_is_read_as_it_was_at_one_moment(cup, monkeypatch):
+    def extend():
+        extend_tournament(cup.league, cup.tournament, 1, seed=bytes(32), now_us=0)
+
+    change_after_a_read(monkeypatch, ("tournament", "extensions", "schedule"), extend)
+    found = find_tournament(cup.league, "cup")
+    assert (len(found.parts), len(found.schedule)) == (1, GAMES)
+    later = find_tournament(cup.league, "cup")
+    assert (len(later.parts), len(later.schedule) > GAMES) == (2, True)
+
+
+def test_archive_of_a_running_tournament_is_of_one_moment(cup, monkeypatch):
+    names = change_after_a_read(
+        monkeypatch, ("schedule", "forfeits"), lambda: cup.play(slice(4, 5))
+    )
+    assert export_archive(cup.league, cup.roster, "cup").played == 4
+    assert names[:2] == ["schedule", "forfeits"]
 
 
 def test_game_that_is_stored_between_two_reads_is_no_damage(cup, read):
