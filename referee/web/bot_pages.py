@@ -28,7 +28,7 @@ from referee.store import GameChoice, StoredBot
 from referee.web.charts import history, latencies
 from referee.web.tables import details, tables
 from referee.web.templates import Links, Page
-from referee.web.views import MEASURED, LeagueViews
+from referee.web.views import MEASURED, STDERR_HIDDEN, LeagueViews
 
 _MET = 10
 """Maximum number of games on the page of two bots."""
@@ -102,9 +102,12 @@ def _describe_faults(
 ) -> dict[str, Any]:
     faults = views.faults(tournament=choice.tournament, bot=bot)
     last_faults = views.faults(tournament=choice.tournament, bot=bot, limit=_EVIDENCE)
+    games = {each.game_id for each in last_faults}
     return {
         "faults": tables(FaultRow, fault_rows(faults), links, "Faults"),
         "evidence": log_rows(last_faults[::-1]),
+        "spoilers": {game_id for game_id in games if views.is_spoiler(game_id)},
+        "stderr_hidden": STDERR_HIDDEN,
         "fault_count": len(faults),
     }
 

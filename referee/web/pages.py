@@ -36,7 +36,7 @@ from referee.tournament.create import TournamentState
 from referee.web.charts import Spec, intervals
 from referee.web.tables import CrosstableRow, Table, crosstable, tables
 from referee.web.templates import Links, Page
-from referee.web.views import REPLAY_HIDDEN, LeagueViews
+from referee.web.views import REPLAY_HIDDEN, STDERR_HIDDEN, LeagueViews
 
 NEWEST = 10
 """Number of games on the page of the league."""
@@ -109,12 +109,13 @@ def game_page(views: LeagueViews, links: Links, game_id: str) -> Page:
     If the record is damaged or must not be shown yet, the page says so.
     """
     values: dict[str, Any] = {"game_id": game_id, "head": None, "seats": [], "charges": []}
-    values |= {"log": None, "problem": None, "board_file": links.board(game_id), "linked": True}
+    values |= {"log": None, "problem": None, "stderr_hidden": None}
+    values |= {"board_file": links.board(game_id), "linked": True}
     try:
         record = views.record(game_id)
         values |= _game_values(record)
         if views.is_spoiler(game_id):
-            values["problem"] = REPLAY_HIDDEN
+            values |= {"problem": REPLAY_HIDDEN, "stderr_hidden": STDERR_HIDDEN}
         elif links.files is None:
             values["log"] = log_lines(record)
         else:

@@ -49,6 +49,8 @@ from referee.web.cache import Cache, note_outdated_input
 
 REPLAY_HIDDEN = "The replay is hidden until all games with the same cards are played."
 """The text in place of a replay that would show the cards of a deal that is still to be played."""
+STDERR_HIDDEN = "Standard error is hidden until all games with the same cards are played."
+"""The text in place of what a bot printed in a game whose replay is hidden: it may have printed cards."""
 MEASURED = 100
 """Number of the newest games of a bot from which the times of its decisions are read."""
 PATIENCE_S = 0.2

@@ -22,8 +22,9 @@ from referee.reports.formats import chance, visible
 from referee.store.league import League
 from referee.web import bot_pages
 from referee.web.background import BackgroundRatings, NotReadyError
+from referee.web.pages import game_page
 from referee.web.templates import Links, render
-from referee.web.views import NEXT_GAMES, LeagueViews
+from referee.web.views import NEXT_GAMES, STDERR_HIDDEN, LeagueViews
 
 HOSTILE = (
     "<script>alert(1)<b>\u202egnp.exe\x1b[31m\u2028 'quote\" " + 10_000 * "x" + "&amp;{{ 7 * 7 }}"
@@ -243,6 +244,24 @@ def test_fault_has_the_same_move_on_the_pages_of_its_bot_and_its_game(client, pr
     text = client.get("/bots/crashes@1").text
     assert re.search(rf"{fault['game_id']}</bdi></a>, {move}</p>", text)
     assert f"{move}</a>" in client.get(f"/games/{fault['game_id']}").text
+
+
+def test_standard_error_is_hidden_while_games_with_the_same_cards_are_missing(league, monkeypatch):
+    faults = league.faults(bot="crashes")
+    fault = next(each for each in faults if "Ouch" in each.fault.evidence.stderr_tail)
+    shown = [bot_pages.bot_page(LeagueViews(league), Links(), fault.bot)]
+    shown.append(game_page(LeagueViews(league), Links(), fault.game_id))
+    monkeypatch.setattr(LeagueViews, "is_spoiler", lambda _views, _game_id: True)
+    hidden = [bot_pages.bot_page(LeagueViews(league), Links(), fault.bot)]
+    hidden.append(game_page(LeagueViews(league), Links(), fault.game_id))
+    for page in shown:
+        text = render(page, Links())
+        assert "Ouch" in text
+        assert STDERR_HIDDEN not in text
+    for page in hidden:
+        text = render(page, Links())
+        assert "Ouch" not in text
+        assert STDERR_HIDDEN in text
 
 
 def test_bot_page_has_the_evidence_of_the_faults_that_were_stored_last(league, monkeypatch):
