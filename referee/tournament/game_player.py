@@ -117,7 +117,7 @@ class GamePlayer:
             singles: bots that play one game at a time, because their process has failed before.
             watch: called after every move.
 
-        Raises VoidGame if a game that was played alone is void for the `VOID_ATTEMPTS`th time.
+        Raises VoidGame if a game that was played alone is void for the `VOID_ATTEMPTS`th time, or once more after that.
         """
         portion = await self._choose_portion(lane, tasks, suspended, singles)
         # after a pause, the machine may have free resources again
@@ -135,10 +135,8 @@ class GamePlayer:
             if len(portion) == 1:
                 self._voids.update(missing)
                 (game_id,) = missing
-                if self._voids[game_id] == VOID_ATTEMPTS:
-                    raise VoidGame(
-                        f"{game_id} was void {VOID_ATTEMPTS} times: {voids[0]}"
-                    ) from voids[0]
+                if (attempts := self._voids[game_id]) >= VOID_ATTEMPTS:
+                    raise VoidGame(f"{game_id} was void {attempts} times: {voids[0]}") from voids[0]
         return records
 
     async def play_all(
@@ -285,6 +283,10 @@ class GamePlayer:
         except Forfeit as fault:
             if fault.cause is not Cause.CRASH or not process.has_played:
                 raise
+        if (
+            process.games
+        ):  # its other games are void now: they and the next ones are played one at a time
+            self._singles.add(str(spec.bot))
         # The process may have ended unnoticed between two games. That is no fault, so another process is started.
         return await BotPlayer.join(await self._pool.acquire(lane, spec), opening, limit_us)
 

@@ -21,6 +21,7 @@ from pathlib import Path
 import uvloop
 
 from referee import configure_process
+from referee.errors import VoidGame
 from referee.records import GameRecord
 from referee.sandbox.shim import run_in_short_slices
 from referee.tournament.assignments import Assignment, GameTask, WorkerSettings
@@ -111,7 +112,7 @@ def play_games(assignment: Assignment) -> list[GameRecord]:
     """Play games of an assignment in this process, and return their records. See `Assignment.least_s`.
 
     Forfeits are counted from portion to portion, because they can suspend bots in later portions. Raises VoidGame as
-    `GamePlayer.play_portion` does.
+    `GamePlayer.play_portion` does, but only if no game was played.
     """
     worker, forfeits, singles = _WORKERS[0], assignment.forfeits, set(assignment.singles)
     monitor = worker.monitor  # measures the speed before the first game
@@ -124,7 +125,12 @@ def play_games(assignment: Assignment) -> list[GameRecord]:
             play = worker.player.play_portion(
                 assignment.lane, missing, forfeits.suspended(), singles
             )
-            played = {record.game_id: record for record in worker.runner.run(play)}
+            try:
+                played = {record.game_id: record for record in worker.runner.run(play)}
+            except VoidGame:
+                if records:  # store them first; the next assignment begins with the void game
+                    return records
+                raise
             for record in played.values():
                 forfeits.note(map(str, record.seating), record.forfeited)
                 singles |= record.failed_processes

@@ -13,18 +13,20 @@ from contextlib import suppress
 from dataclasses import replace
 from multiprocessing import get_context, resource_tracker
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import psutil
 import pytest
 
 from referee import deals
 from referee.bots.manifest import BotSpec
-from referee.bots.player import BotPool
+from referee.bots.player import BotPlayer, BotPool
 from referee.clocks import SECOND_US, Clocks
-from referee.errors import Cause, VoidGame
+from referee.errors import Cause, Evidence, Forfeit, VoidGame
 from referee.match.play import GameSetup
 from referee.match.replay import check_record
-from referee.records import BotId
+from referee.records import BotId, GameRecord
+from referee.rules.events import Termination
 from referee.rules.ruleset import RULESETS
 from referee.sandbox import NO_ISOLATION
 from referee.tournament import game_player, worker
@@ -196,6 +198,87 @@ async def test_a_portion_has_the_games_that_its_bots_can_hold(settings, monkeypa
         assert await count(*mixed[::-1], singles={"fair-1@1"}) == ["game-1", "game-0"]
     finally:
         await player.close()
+
+
+@pytest.mark.extended("plays more games")
+async def test_bot_that_ends_before_several_games_start_plays_one_game_at_a_time(
+    settings, monkeypatch
+):
+    tasks = [make_task(number, "holds_four_games", "holds_four_games") for number in range(1, 8)]
+    player, sizes = GamePlayer(settings), []
+    await player.play_portion(0, tasks[:2])
+    join = BotPlayer.join
+
+    async def end_and_join(process, opening, limit_us):
+        if process.has_played and process.session.failure is None and not sizes:
+            gone = Forfeit(Cause.CRASH, Evidence(detail="the process has ended"))
+            asyncio.get_running_loop().call_soon(process.session.fail, gone)
+        return await join(process, opening, limit_us)
+
+    monkeypatch.setattr(BotPlayer, "join", end_and_join)
+    missing, records = tasks[2:], []
+    try:
+        while missing:
+            played = await player.play_portion(0, missing)
+            records += played
+            sizes.append(len(played))
+            done = {record.game_id for record in played}
+            missing = [task for task in missing if task.setup.game_id not in done]
+    finally:
+        await player.close()
+    assert max(sizes) == 1
+    assert [record.faults for record in records] == [()] * 5
+
+
+def played_record(task):
+    """Return the record of a game without moves."""
+    seats = len(task.bots)
+    return GameRecord(
+        game_id=task.setup.game_id,
+        ruleset=RULES,
+        seating=task.setup.seating,
+        deck=task.setup.deck,
+        moves=(),
+        faults=(),
+        termination=Termination.TURN_LIMIT,
+        scores=(0,) * seats,
+        ranks=(1,) * seats,
+        forfeited=(),
+        usage=(None,) * seats,
+        clocks=PATIENT,
+        max_strikes=2,
+        isolation="none",
+        started_at_us=0,
+        duration_us=0,
+    )
+
+
+class VoidAfter:
+    """A `GamePlayer` that plays some portions of one game, and whose next game is void."""
+
+    def __init__(self, portions):
+        self._portions = portions
+
+    async def play_portion(self, _lane, missing, _suspended, _singles):
+        if not self._portions:
+            raise VoidGame("no room")
+        self._portions -= 1
+        return [played_record(missing[0])]
+
+
+@pytest.mark.parametrize("portions", [1, 2])
+def test_games_that_were_played_before_a_void_game_are_returned(monkeypatch, portions):
+    tasks = tuple(make_task(number, "fair", "fair") for number in range(3))
+    stretch = Assignment(lane=0, bundles=(tasks[:1], tasks[1:]), least_s=60)
+    monkeypatch.setattr(worker, "_WORKERS", [imitation := MagicMock()])
+    imitation.adapt = lambda task: task
+    imitation.runner.run = asyncio.run
+    imitation.monitor.measure.return_value = None
+    imitation.player = VoidAfter(portions)
+    records = worker.play_games(stretch)
+    assert [record.game_id for record in records] == [f"game-{n}" for n in range(portions)]
+    with pytest.raises(VoidGame, match="no room"):
+        worker.play_games(replace(stretch, bundles=(tasks[portions:],)))
 
 
 @pytest.fixture
