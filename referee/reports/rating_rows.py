@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -181,11 +181,15 @@ class Tally:
         self._rulesets: dict[str, str] = {}
         """The ruleset of each game, by game id."""
         self._strikes = Counter[tuple[str, str]]()
-        """Number of strikes by game id and bot."""
+        """Number of strikes by ruleset and bot, in the games that were added."""
+        self._early = defaultdict[str, list[str]](list)
+        """The bots with strikes in games that were not added yet, one for each strike, by game id."""
 
     def add(self, game: GameResult) -> None:
         """Add a game."""
         self._rulesets[game.game_id] = game.ruleset
+        for bot in self._early.pop(game.game_id, ()):
+            self._strikes[game.ruleset, bot] += 1
         by_bot = self._sums.setdefault(game.ruleset, {})
         for seat, bot in enumerate(game.bots):
             sums = by_bot.setdefault(bot, _Sums())
@@ -198,8 +202,13 @@ class Tally:
 
     def charge(self, charged: ChargedFault) -> None:
         """Add a fault. A strike counts only after the game was added. A forfeit is ignored here, because `add` counts it."""
-        if not charged.fault.forfeit:
-            self._strikes[charged.game_id, charged.bot] += 1
+        if charged.fault.forfeit:
+            return
+        ruleset = self._rulesets.get(charged.game_id)
+        if ruleset is None:
+            self._early[charged.game_id].append(charged.bot)
+        else:
+            self._strikes[ruleset, charged.bot] += 1
 
     def rows(self, ratings: Mapping[str, Mapping[str, Rating]]) -> tuple[StandingRow, ...]:
         """Return the standings, ruleset by ruleset, best bot first.
@@ -207,14 +216,10 @@ class Tally:
         Args:
             ratings: the rating of each bot that has played, by ruleset and bot.
         """
-        strikes = Counter[tuple[str, str]]()
-        for (game_id, bot), count in self._strikes.items():
-            if game_id in self._rulesets:
-                strikes[self._rulesets[game_id], bot] += count
         return tuple(
             row
             for ruleset, by_bot in sorted(self._sums.items())
-            for row in _rows(ruleset, by_bot, ratings[ruleset], strikes)
+            for row in _rows(ruleset, by_bot, ratings[ruleset], self._strikes)
         )
 
 

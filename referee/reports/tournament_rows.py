@@ -12,7 +12,7 @@ from itertools import combinations, pairwise, product
 from typing import Annotated, NamedTuple
 
 from referee.clocks import SECOND_US
-from referee.errors import UserError
+from referee.errors import RefereeError, UserError
 from referee.records import ScheduledGame
 from referee.reports.formats import Column, decimal, duration, moment, percent
 from referee.store import RoundProgress, StoredHost, StoredMachine, StoredTournament
@@ -116,7 +116,8 @@ def next_game_rows(games: Iterable[ScheduledGame]) -> tuple[NextGameRow, ...]:
 def tournament_rows(tournaments: Iterable[StoredTournament]) -> tuple[TournamentRow, ...]:
     """Return a row for each stored tournament, in the given order.
 
-    Raises UserError if this version of the referee does not know the format of a stored configuration.
+    Raises UserError if this version of the referee does not know the format of a stored configuration or the algorithm
+    of its schedule, and RefereeError if a configuration is damaged.
     """
     return tuple(map(_tournament_row, tournaments))
 
@@ -126,6 +127,10 @@ def _tournament_row(tournament: StoredTournament) -> TournamentRow:
         config = from_canonical_json(tournament.config)
     except UserError as error:
         raise UserError(f"tournament {tournament.name}: {error}") from error
+    except ValueError as error:
+        raise RefereeError(
+            f"tournament {tournament.name} is damaged: its configuration: {error}"
+        ) from error
     return TournamentRow(
         tournament=tournament.name,
         rulesets=tuple(dict.fromkeys(stage.ruleset.name for stage in config.stages)),

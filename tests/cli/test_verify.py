@@ -237,6 +237,18 @@ def test_tournament_of_a_newer_version_is_refused(here, database, what):
 
 
 @pytest.mark.parametrize(
+    ("config", "reason"),
+    [("{}", "format: Field required"), ('{"format":1,"x":1}', "file: Field required")],
+)
+def test_list_of_tournaments_names_the_damaged_one(here, database, config, reason):
+    database.execute("UPDATE tournaments SET config = ?", (config,))
+    done = here.referee("tournament", "status")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("referee: tournament cup is damaged: its configuration: ")
+    assert reason in done.stderr
+
+
+@pytest.mark.parametrize(
     "command",
     [("resume", "cup"), ("extend", "cup", "--matches", "1"), ("export", "cup"), ("status", "cup")],
     ids=lambda command: command[0],
