@@ -26,6 +26,7 @@ from referee.match.play import GameSetup
 from referee.records import GameRecord, ScheduledGame
 from referee.sandbox import Isolation
 from referee.store import HostFigures
+from referee.tournament.config import MAX_IN_FLIGHT
 
 MAX_LOSSES = 3
 """The tournament stops with an error when a lane has lost its worker this many times since its last finished stretch."""
@@ -44,39 +45,57 @@ class GameTask:
     """The random seed of each seat."""
     names: tuple[str, ...]
     """The names of the bots, which every bot gets; empty if the tournament does not show names."""
+    index: int = 0
+    """The index of the game in the schedule; 0 for a game outside of tournaments."""
 
 
 @dataclass(slots=True)
 class Forfeits:
-    """Counts how many games of a lane each bot has forfeited in a row, and says which bots are suspended."""
+    """Counts how many games of a lane each bot has forfeited in a row, and says which bots are suspended.
+
+    "In a row" is meant in the order of the schedule. The games of a bundle can be played in another order, which a resumed
+    tournament does not know; so the order in which they are noted does not matter.
+    """
 
     suspend_after: int = 0
     """A bot that forfeits this many games in a row is suspended in the lane; 0: never."""
-    in_a_row: dict[str, int] = field(default_factory=dict)
-    """For each bot (`name@version`): the number of forfeits since the last game in the lane that it did not forfeit."""
+    newest_played: dict[str, int] = field(default_factory=dict)
+    """For each bot (`name@version`): the index in the schedule of its newest game that it did not forfeit."""
+    newest_forfeits: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """For each bot: the indices of the newest games that it forfeited, at most `suspend_after` and `MAX_IN_FLIGHT` together.
+    Older ones cannot matter, because no game comes later that is more than a bundle older than the newest one."""
 
-    def note(self, bots: Iterable[str], forfeited: Iterable[int]) -> None:
-        """Note which seats forfeited a game. Call this for all games of a lane in the order in which they were played.
+    def note(self, index: int, bots: Iterable[str], forfeited: Iterable[int]) -> None:
+        """Note which seats forfeited a game.
 
         Args:
+            index: the index of the game in the schedule.
             bots: the bots of the game (`name@version`), seat 0 first.
             forfeited: the seats that forfeited the game.
         """
         seats = set(forfeited)
         for seat, bot in enumerate(bots):
-            self.in_a_row[bot] = self.in_a_row.get(bot, 0) + 1 if seat in seats else 0
+            if seat in seats:
+                indices = sorted((*self.newest_forfeits.get(bot, ()), index))
+                kept = self.suspend_after + MAX_IN_FLIGHT
+                self.newest_forfeits[bot] = tuple(indices[-kept:])
+            else:
+                self.newest_played[bot] = max(index, self.newest_played.get(bot, index))
 
     def suspended(self) -> frozenset[str]:
         """Return the suspended bots. A suspended bot is not started, and forfeits its games."""
         if not self.suspend_after:
             return frozenset()
         return frozenset(
-            bot for bot, forfeits in self.in_a_row.items() if forfeits >= self.suspend_after
+            bot
+            for bot, indices in self.newest_forfeits.items()
+            if sum(index > self.newest_played.get(bot, -1) for index in indices)
+            >= self.suspend_after
         )
 
     def copy(self) -> Forfeits:
         """Return an independent copy."""
-        return Forfeits(self.suspend_after, dict(self.in_a_row))
+        return Forfeits(self.suspend_after, dict(self.newest_played), dict(self.newest_forfeits))
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,8 +279,8 @@ class Lanes:
         self._pending[stretch.lane].extendleft(reversed(stretch.bundles))
 
     def note_result(self, game: ScheduledGame, forfeited: Iterable[int]) -> None:
-        """Note which seats forfeited a game. Call this for all games of a lane in the order in which they were played."""
-        self._lane_forfeits(game.lane).note(game.bots, forfeited)
+        """Note which seats forfeited a game."""
+        self._lane_forfeits(game.lane).note(game.index, game.bots, forfeited)
 
     def _lane_forfeits(self, lane: int) -> Forfeits:
         return self._forfeits.setdefault(lane, Forfeits(self._suspend_after))

@@ -80,6 +80,7 @@ class Plan:
             opaque_id=deals.opaque_id(seed, game.game_id),
             seeds=tuple(deals.bot_seed(seed, game.game_id, seat) for seat in range(len(specs))),
             names=tuple(spec.bot.name for spec in specs) if self.show_names else (),
+            index=game.index,
         )
 
 

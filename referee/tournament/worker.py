@@ -121,6 +121,7 @@ def play_games(assignment: Assignment) -> list[GameRecord]:
     records: list[GameRecord] = []
     for bundle in assignment.bundles:
         missing = [worker.adapt(task) for task in bundle]
+        indices = {task.setup.game_id: task.index for task in bundle}
         while missing:
             play = worker.player.play_portion(
                 assignment.lane, missing, forfeits.suspended(), singles
@@ -132,7 +133,8 @@ def play_games(assignment: Assignment) -> list[GameRecord]:
                     return records
                 raise
             for record in played.values():
-                forfeits.note(map(str, record.seating), record.forfeited)
+                index = indices[record.game_id]
+                forfeits.note(index, map(str, record.seating), record.forfeited)
                 singles |= record.failed_processes
             machine = monitor.measure()
             records += [replace(record, machine=machine) for record in played.values()]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
 
 from referee.errors import RefereeError
 from referee.rules.ruleset import RULESETS
 from referee.schedule import Stage
 from referee.schedule.round_robin import round_robin
-from referee.tournament.assignments import MAX_LOSSES, Lanes
+from referee.tournament.assignments import MAX_LOSSES, Forfeits, Lanes
+from referee.tournament.config import MAX_IN_FLIGHT
 
 BOTS = ("a", "b", "c", "d")
 
@@ -170,6 +173,28 @@ def test_a_game_without_a_forfeit_resets_the_count_of_forfeits():
     for game in mine[6:8]:
         lanes.note_result(game, [game.bots.index("a")])
     assert find_suspended(lanes) == {"a"}
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_suspensions_do_not_depend_on_the_order_of_the_games_in_a_bundle(order):
+    results = [(0, [0]), (1, [0]), (2, []), (3, [0])]
+    noted = Forfeits(2)
+    for place in order:
+        index, seats = results[place]
+        noted.note(index, ("a", "b"), seats)
+    assert noted.suspended() == frozenset()
+    noted.note(4, ("b", "a"), [1])
+    assert noted.suspended() == {"a"}
+
+
+def test_number_of_kept_forfeits_is_limited_and_a_later_result_ends_the_suspension():
+    noted = Forfeits(3)
+    for index in range(1000):
+        noted.note(index, ("a", "b"), [0])
+    assert len(noted.newest_forfeits["a"]) == 3 + MAX_IN_FLIGHT
+    assert noted.suspended() == {"a"}
+    noted.note(997, ("a", "b"), [])
+    assert noted.suspended() == frozenset()
 
 
 def test_suspensions_do_not_depend_on_the_number_of_workers():
