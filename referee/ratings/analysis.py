@@ -30,6 +30,8 @@ If one call of `fit` would need larger arrays for all resamples, the resamples a
 _OFTEN = 3
 """`Analysis.centre` leaves out a bot if it ranked above others of its set in fewer matches than this, or below
 others in fewer matches than this."""
+_UNLIMITED = 0.5
+"""The largest probability that one bot is better than another if no games limit its lead from below."""
 _SEED = 20_050_102
 """Fixed, so that the same results always give the same intervals."""
 
@@ -85,10 +87,7 @@ class PairFigures:
     rating_lead: Estimate
     """Rating of the first bot minus that of the second. An end is None if no games limit it (`fit.find_beaten`)."""
     chance: float | None
-    """Probability that the true rating of the first bot is higher than that of the second.
-
-    None if one of the bots has played fewer than two matches.
-    """
+    """Probability that the true rating of the first bot is higher than that of the second; see `Analysis.chance_of_lead`."""
 
 
 class Analysis:
@@ -213,12 +212,22 @@ class Analysis:
     def chance_of_lead(self, first: str, second: str, more: float = 0.0) -> float | None:
         """Return the probability that the rating of `first` minus the rating of `second` is above `more`.
 
-        Return None if one of the bots has played fewer than two matches. Raises ValueError if one of the bots
-        has not played.
+        If `first` did not beat `second`, not even over a chain of bots (`fit.find_beaten`), only the prior sets a lower limit
+        to this lead. The probability is then at most 0.5. In the same way it is at least 0.5 if only `first` beat `second`.
+
+        Return None if neither beat the other, or if one of the bots has played fewer than two matches. Raises ValueError if
+        one of the bots has not played.
         """
         bots = self.results.bots
-        lead, drawn, certainty = self._lead(bots.index(first), bots.index(second))
-        return certainty.chance(lead[0] - more, drawn)
+        return self._chance_of_lead(bots.index(first), bots.index(second), more)
+
+    def _chance_of_lead(self, first: int, second: int, more: float = 0.0) -> float | None:
+        lead, drawn, certainty = self._lead(first, second)
+        chance = certainty.chance(lead[0] - more, drawn)
+        won, lost = self._beaten[first, second], self._beaten[second, first]
+        if chance is None or not (won or lost):
+            return None
+        return min(max(chance, 0.0 if lost else _UNLIMITED), 1.0 if won else _UNLIMITED)
 
     def _lead(self, first: int, second: int) -> tuple[Floats, Floats, Certainty]:
         """Return the (1,) lead of the first bot in rating, the (B, 1) leads in the resamples, and their certainty.
@@ -248,7 +257,7 @@ class Analysis:
                 low=interval.low if self._beaten[first, second] else None,
                 high=interval.high if self._beaten[second, first] else None,
             ),
-            chance=certainty.chance(lead[0], drawn),
+            chance=self._chance_of_lead(first, second),
         )
 
     @cached_property

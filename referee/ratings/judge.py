@@ -71,7 +71,7 @@ class PairVerdict:
     below: str
     """The other bot."""
     chance: float | None
-    """Probability that `bot` is better than `below`; None if one of them has played fewer than two matches.
+    """Probability that `bot` is better than `below`; None in the cases of `Analysis.chance_of_lead`.
 
     If the verdict is AHEAD, it is the probability at the look that gave the verdict. It can be low if the verdict
     follows from a chain of verdicts.
@@ -175,7 +175,11 @@ class _Test:
     history: tuple[MatchCounts, ...]
 
     def judge(self, ruleset: str, analysis: Analysis, bot: str, below: str) -> Verdict:
-        """Return the verdict about two bots; `bot` has the higher rating."""
+        """Return the verdict about two bots; `bot` has the higher rating.
+
+        No games set a lower limit to the lead of a bot that did not beat the other one, not even over a chain of bots. Its
+        chance is then at most 0.5, so it is not ahead. Nor are two bots equal if this holds for one of them.
+        """
         ahead = analysis.chance_of_lead(bot, below)
         further = analysis.chance_of_lead(bot, below, self.margin)
         behind = analysis.chance_of_lead(bot, below, -self.margin)
@@ -186,7 +190,8 @@ class _Test:
         if ahead >= 1 - allowed_errors(self.looks, self.error / 2, data)[-1]:
             return Verdict.AHEAD
         allowed = allowed_errors(self.looks, self.error, data)[-1]
-        within = further <= allowed and behind >= 1 - allowed
+        most = min(allowed, 0.5)  # `allowed` can be 0.5 at the least confidence
+        within = max(further, 1 - behind) < most
         return Verdict.EQUAL if within else Verdict.OPEN
 
     def _list_data(self, bot: tuple[str, str], below: tuple[str, str]) -> tuple[float, ...]:

@@ -39,7 +39,8 @@ class RatingRow:
     ahead: Annotated[float | None, Column("ahead", right=True, show=chance, drop=3)]
     """Probability, by the fit, that the bot is better than the next bot in the table.
 
-    None for the last bot. None too if the bot or the next bot has played fewer than two matches.
+    None for the last bot. None too if no games connect the bot and the next bot, or if one of them has played fewer than two
+    matches; see `Analysis.chance_of_lead`.
     """
     games: Annotated[int, Column("games", right=True, drop=6)]
     matches: Annotated[int, Column("matches", right=True, drop=9)]

@@ -69,7 +69,7 @@ class PairRow:
     p_better: Annotated[float | None, Column("P better", right=True, show=chance)]
     """Probability, by the fit, that `bot` is better than `other`.
 
-    None if one of the two bots has played fewer than two matches.
+    None if no games connect the two bots, or if one of them has played fewer than two matches; see `Analysis.chance_of_lead`.
     """
 
 

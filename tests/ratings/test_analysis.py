@@ -190,6 +190,26 @@ def test_bot_that_won_in_few_matches_is_not_in_the_centre():
     assert analysis(*fair, *rarely, *hopeless).centre.tolist() == [True, True, False, False]
 
 
+def test_bots_that_no_games_connect_are_not_compared():
+    played = [duel("a", "b", n) for n in range(9)] + [duel("c", "d", n) for n in range(9, 12)]
+    found = analysis(*played)
+    pair = found.pair("a", "d")
+    assert pair.rating_lead.value > 5
+    assert (pair.rating_lead.low, pair.rating_lead.high, pair.chance) == (None, None, None)
+    assert found.chance_of_lead("a", "d", -1.0) is None
+
+
+def test_chance_of_a_lead_that_no_games_limit_from_below_is_at_most_one_half():
+    chain = [duel(*pair, n) for pair in ("ba", "cb", "dc") for n in range(6)]
+    swapped = [duel(*pair, 6) for pair in ("ab", "bc", "cd")]
+    unbeaten = [duel("e", "a", n) for n in range(7, 12)]
+    found = analysis(*chain, *swapped, *unbeaten)
+    assert found.pair("d", "e").rating_lead.value > 1
+    assert (found.pair("d", "e").chance, found.pair("e", "d").chance) == (0.5, 0.5)
+    assert found.chance_of_lead("d", "e", -5.0) == 0.5
+    assert found.pair("e", "a").chance > 0.9
+
+
 @LONG
 @pytest.mark.parametrize("gap", [14.0, 20.0, 30.0])
 def test_intervals_cover_the_truth_beside_a_bot_that_nearly_always_loses(gap):

@@ -5,6 +5,7 @@ The allowed errors of looks are tested against published values and against simu
 
 from __future__ import annotations
 
+from itertools import combinations, product
 from types import SimpleNamespace
 
 import numpy as np
@@ -58,6 +59,37 @@ def test_one_match_settles_nothing():
     [pair] = found.neighbours["basic"]
     assert (pair.chance, pair.verdict) == (None, Verdict.OPEN)
     assert found.compare("basic", "bot00", "bot01").verdict is Verdict.OPEN
+
+
+def test_bots_that_no_games_connect_get_no_verdict():
+    """The bots of the first group are much stronger, but both groups have the same mean fit, that of the prior."""
+    skills = np.array([60.0, 68, 76, 20, 28, 36])
+    groups = tables(3, 2, 12)
+    results = play(skills, np.concatenate([groups, groups + 3]), np.random.default_rng(3))
+    found = JUDGE.look({"basic": Analysis(results)})
+    for one, other in product(results.bots[:3], results.bots[3:]):
+        pair = found.compare("basic", one, other)
+        assert (pair.chance, pair.verdict) == (None, Verdict.OPEN)
+    for one, other in combinations(results.bots[:3], 2):
+        assert found.compare("basic", one, other).verdict is Verdict.AHEAD
+
+
+def test_bot_that_never_ranked_above_an_unbeaten_bot_is_not_ahead_of_it():
+    """The best bot plays against the weakest of six alone, so that its fit is too low."""
+    levels = [(at, at + 1) for at in range(5)]
+    results = play(
+        np.array([20.0, 26, 32, 38, 44, 50, 90]),
+        np.array([*levels, (0, 6)] * 30),
+        np.random.default_rng(3),
+    )
+    analysis = Analysis(results)
+    fifth, best = results.bots[-2:]
+    assert analysis.pair(fifth, best).rating_lead.value > 8
+    for confidence, margin in ((0.95, 1.0), (0.5, 25.0)):
+        found = Judge(StopCondition(confidence=confidence, margin=margin)).look({"basic": analysis})
+        pair = found.compare("basic", best, fifth)
+        assert (pair.bot, pair.chance, pair.verdict) == (fifth, 0.5, Verdict.OPEN)
+    assert found.compare("basic", best, results.bots[0]).verdict is Verdict.AHEAD
 
 
 class Leads:
