@@ -55,8 +55,8 @@ STRENGTH_CONCURRENCY = 4
 STRENGTH_BUDGET_S = 4.0
 """After this number of seconds, no new game is started to measure the strength."""
 _MIN_STRENGTH_GAMES = 2
-_NORMAL_95 = 1.96
-"""95 % of a normal distribution lie within 1.96 standard deviations of the mean."""
+_CONFIDENCE = 0.95
+"""Probability that `half_width` covers the true mean."""
 
 
 class ConcurrencySteps:
@@ -265,5 +265,14 @@ async def measure_strength(
         raise_first(results)
     if len(margins) < _MIN_STRENGTH_GAMES:
         return None
-    interval = _NORMAL_95 * stdev(margins) / sqrt(len(margins))
-    return Strength(table.ruleset.name, table.players, len(margins), fmean(margins), interval)
+    return Strength(
+        table.ruleset.name, table.players, len(margins), fmean(margins), half_width(margins)
+    )
+
+
+def half_width(values: Sequence[float]) -> float:
+    """Return half the width of the confidence interval of a mean, by Student's t. At least two values are needed."""
+    from scipy.special import stdtrit  # noqa: PLC0415 - scipy loads slowly
+
+    quantile = float(stdtrit(len(values) - 1, (1 + _CONFIDENCE) / 2))
+    return quantile * stdev(values) / sqrt(len(values))
