@@ -212,6 +212,8 @@ def show_seats(
 ) -> None:
     """Show the advantage of each seat, in points and games won.
 
+    Only complete matches without a forfeit count, because after a forfeit the stand-in plays.
+
     Example: referee stats seats --ruleset basic
     """
     check_format(as_json=as_json, as_csv=as_csv)
@@ -277,7 +279,8 @@ def luck(
 ) -> None:
     """Show how much of the differences in points comes from the luck of the deal, and how much from the bots.
 
-    Games with fresh deals (the key `deals` of a tournament file) do not count, because no hand is played twice there.
+    Only complete matches without a forfeit count, because after a forfeit the stand-in plays. Games with fresh deals (the key
+    `deals` of a tournament file) do not count either, because no hand is played twice there.
 
     Example: referee stats luck
     """

@@ -1,7 +1,7 @@
 """Estimate what decides a game besides the bots: the seat, the hand, and the machine.
 
 For the seat and the hand, only whole matches count. A whole match has a played game of every seating, so each bot has
-had each seat once.
+had each seat once. No bot has forfeited a game of it, because the stand-in would have played instead of the bot.
 
 In the shapes of arrays, M is the number of matches (whole ones, except for machines), k the number of seats, B the number of resamples,
 and G, S are the games and seats of `ResultColumns`.
@@ -30,7 +30,7 @@ class SeatFigures:
     advantage: Estimate
     """Mean points per game of the seat minus the mean points per game of all seats."""
     win_share: Estimate
-    """Share of the games in which the seat had rank 1 and did not forfeit. A shared rank 1 counts."""
+    """Share of the games in which the seat had rank 1. A shared rank 1 counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +193,7 @@ class _WholeMatches:
 
 def _whole_matches(results: ResultColumns) -> Iterator[_WholeMatches]:
     """Yield the whole matches of each table size that has any."""
+    results = results.select(np.logical_not(results.forfeited.any(axis=1)))
     for seats in np.unique(results.seats).tolist():
         sized = results.of_size(seats)
         whole = np.bincount(sized.match)[sized.match] == seats
@@ -200,7 +201,7 @@ def _whole_matches(results: ResultColumns) -> Iterator[_WholeMatches]:
             continue
         order = np.flatnonzero(whole)[np.argsort(sized.match[whole], kind="stable")]
         bot = sized.bot[order, :seats].reshape(-1, seats, seats)
-        won = ((sized.rank == 1) & ~sized.forfeited)[order, :seats]
+        won = (sized.rank == 1)[order, :seats]
         match, game, seat = np.ogrid[: len(bot), :seats, :seats]
 
         place = match, np.argsort(np.argsort(bot, axis=2), axis=2), seat

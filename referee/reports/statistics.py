@@ -92,7 +92,7 @@ class NeighbourRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeatWorthRow:
-    """The value of a seat in a ruleset. A match counts only if every bot of the match has played in every seat."""
+    """The value of a seat in a ruleset. A match counts only if every bot of the match has played in every seat, without a forfeit."""
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
     seats: Annotated[int, Column("seats", right=True)]

@@ -92,6 +92,19 @@ def test_games_with_fresh_deals_do_not_count_for_luck():
     assert seat_figures(replace(results, fresh_deal=fresh)) == seat_figures(results)
 
 
+def test_matches_with_a_forfeit_do_not_count():
+    """The stand-in plays on after a forfeit, so the points of the match do not show what the seat or the bot is worth."""
+    results = simulated()
+    forfeited = np.zeros_like(results.forfeited)
+    forfeited[np.flatnonzero(results.match < 40)[::4], 0] = True  # one of the four games of a match
+    lost = replace(results, forfeited=forfeited, score=results.score - 50 * forfeited)
+    sound = results.select(results.match >= 40)
+    assert seat_figures(lost) == seat_figures(sound)
+    assert luck_figures(lost) == luck_figures(sound)
+    everywhere = replace(results, forfeited=results.rank == 1)
+    assert seat_figures(everywhere) == luck_figures(everywhere) == ()
+
+
 def test_table_sizes_are_estimated_separately():
     mixed = [*games(simulated(seats=3)), *games(simulated(seats=2))]
     renumbered = [replace(game, tournament=f"cup {len(game.bots)}") for game in mixed]
