@@ -58,7 +58,7 @@ def ratings(
     """Show the ratings of all bots, from every tournament game of the league.
 
     Ratings are computed with TrueSkill for each ruleset, over all games in schedule order. The table is sorted
-    by mu - 3 sigma, a skill that a bot almost certainly has. The fit is a rating that does not depend on the
+    by mu - 3 sigma, a cautious estimate of the skill. The fit is a rating that does not depend on the
     order of the games. The bracket behind the fit is its 95 % interval. The column `ahead` has the probability
     that a bot is better than the next bot in the table. A line below the table names pairs of bots whose results
     the ratings do not explain; see `referee stats transitivity`.

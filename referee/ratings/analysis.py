@@ -123,9 +123,10 @@ class Analysis:
         """(n,) True for the bots whose mean rating is `Settings.mu`.
 
         They are the largest set in which each bot beat every other, directly or over a chain of bots (`fit.find_beaten`). A
-        bot that always ranked last or always first is not in the set, because only the prior says how far it is from the others. A bot
-        that ranked above others of the set in fewer than three matches, or below others in fewer than three, is left out
-        too, if two bots remain: its distance is uncertain too. If no two bots beat each other, the set has all bots.
+        bot that always ranked last or always first is not in the set, because only the prior says how far it is from the others. Some
+        bots of the set may have ranked above others of it in fewer than three matches, or below others in fewer than
+        three. Such bots are left out if at least two others remain, because their distance is uncertain. If no two bots beat
+        each other, the set has all bots.
         """
         linked = self._beaten & self._beaten.T
         size = linked.sum(axis=1)

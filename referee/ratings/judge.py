@@ -1,7 +1,7 @@
 """Judge which of two bots is better: one is ahead, both are equal, or it is still open.
 
 A `Judge` gives all verdicts of the project: those of `ratings compare` and `stats settled`, those of the web pages, and
-those that end a tournament early. So they have one meaning of `confidence` and of `margin`: the same games get the same test.
+those that end a tournament early. So `confidence` and `margin` mean the same everywhere.
 
 - The allowed error is divided equally among all pairs of neighbours in the standings.
 - If there are several looks, the share of a pair is divided among them by a boundary, see below. What is known about a pair at a
@@ -15,9 +15,9 @@ those that end a tournament early. So they have one meaning of `confidence` and 
 **The boundary** (`allowed_errors`) says how sure each look must be, so that all looks together give a wrong verdict with a fixed
 probability. A verdict is tested at several looks, and each test can be wrong. The looks share the allowed error in the way of Lan and
 DeMets (Discrete sequential boundaries for clinical trials, Biometrika 70, 1983): after half of the rounds, half of the error
-is spent. The test of a look may be wrong more often than this share. The reason is that tests depend on each other:
-if a later test is wrong, an earlier one often was wrong too, and only the first wrong one counts. The recursion of Armitage, McPherson and Rowe
-(Repeated significance tests on accumulating data, JRSS A 132, 1969) computes how much more.
+is spent. A look's own test may have a larger error than its share, because an error that an earlier look has already
+made does not count again. The recursion of Armitage, McPherson and Rowe (Repeated significance tests on accumulating data, JRSS A
+132, 1969) computes how much larger.
 
 The model: the lead of a bot, divided by its standard error, is normally distributed. If the true lead is 0, this
 quotient has the mean 0 and the standard deviation 1. The data of a look are 1 / (1 / m + 1 / n), if the two bots have

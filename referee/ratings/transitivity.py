@@ -34,8 +34,8 @@ _FLIPS = 1_000
 """Number of sign flips."""
 _LINK_DEVIATION = 0.1
 """Standard deviation of the prior of the link's factor of `lead ** 3`. The factor is about -0.05 if performances have
-the t distribution with 3 degrees of freedom. Without a prior, a link that no game has would explain a cycle of three
-bots."""
+the t distribution with 3 degrees of freedom. Without this prior, an absurd link curve could explain away a cycle of
+three bots."""
 _RARE = 5
 """If the weaker bot of a pair has fewer expected wins than this, the results show too small a variance."""
 _NEGLIGIBLE = 1e-6

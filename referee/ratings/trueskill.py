@@ -28,7 +28,7 @@ class Rating(NamedTuple):
 
     @property
     def conservative(self) -> float:
-        """A skill that the bot almost certainly has: mu - 3 sigma."""
+        """A cautious estimate of the skill: mu - 3 sigma."""
         return self.mu - 3 * self.sigma
 
 
