@@ -10,10 +10,11 @@ makes a single test of all selected games.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
-from referee.errors import UserError
+from referee.errors import RefereeError, UserError
 from referee.ratings.analysis import Analysis, PairFigures
 from referee.ratings.intervals import Estimate
 from referee.ratings.judge import Judge, PairVerdict, Verdict, Verdicts
@@ -56,7 +57,7 @@ class Judgement:
     verdicts: Verdicts
     condition: StopCondition
     basis: str
-    """A sentence that says which look of which tournament gave the verdicts; empty for a single test."""
+    """Says which look of which tournament gave the verdicts, or why a single test is less sure than it says; may be empty."""
 
     def neighbour_rows(self, ruleset: str | None = None) -> list[NeighbourRow]:
         """Return a row for each pair of neighbours in the standings, ruleset by ruleset. None means all rulesets."""
@@ -179,7 +180,7 @@ def judge_games(
             confidence=CONFIDENCE if confidence is None else confidence,
             margin=MARGIN if margin is None else margin,
         )
-        return judge_once(analyses(choice.columns(league)), condition)
+        return judge_once(league, choice, analyses(choice.columns(league)), condition)
     for option, value in (("confidence", confidence), ("margin", margin), ("seats", choice.seats)):
         if value is not None:
             raise UserError(
@@ -206,9 +207,36 @@ def find_judged_tournament(league: League, choice: GameFilter) -> TournamentStat
     return None if state.config.until is None else state
 
 
-def judge_once(analysed: Mapping[str, Analysis], condition: StopCondition) -> Judgement:
-    """Return the verdicts of a single test."""
-    return Judgement(Judge(condition).look(analysed), condition, "")
+def judge_once(
+    league: League, choice: GameFilter, analysed: Mapping[str, Analysis], condition: StopCondition
+) -> Judgement:
+    """Return the verdicts of a single test.
+
+    Args:
+        league: the league of the games.
+        choice: the filter that selects the games.
+        analysed: the analyses of the selected games.
+        condition: confidence and margin of the test.
+    """
+    stopping = [] if choice.tournament else _list_stopping(league)
+    basis = (
+        f"Some of these games are from tournaments that their results could stop ({', '.join(stopping)}). A single test of all"
+        " games is then wrong more often than its confidence says. For the verdicts of one of these tournaments:"
+        f" --tournament {stopping[0]}."
+        if stopping
+        else ""
+    )
+    return Judgement(Judge(condition).look(analysed), condition, basis)
+
+
+def _list_stopping(league: League) -> list[str]:
+    """Return the names of the tournaments with games whose results decide when they stop. Damaged ones are left out."""
+    names = []
+    for row in league.tournaments():
+        with suppress(RefereeError):
+            if row.stored and find_state(league, row.name).config.until is not None:
+                names.append(row.name)
+    return names
 
 
 def judge_newest_look(state: TournamentState, games: ResultColumns) -> Judgement:

@@ -161,7 +161,7 @@ class LeagueViews:
         def make() -> Judgement:
             tournament = find_judged_tournament(self.league, choice)
             if tournament is None:
-                return judge_once(self.analyses(choice), StopCondition())
+                return judge_once(self.league, choice, self.analyses(choice), StopCondition())
             return judge_newest_look(
                 tournament, self.columns(GameFilter(tournament=tournament.name))
             )

@@ -178,19 +178,35 @@ def ranks(bots):
 @pytest.fixture(scope="module")
 def league(tmp_path_factory):
     """The folder of a league in which four bots beat each other in a circle."""
-    folder = tmp_path_factory.mktemp("circle") / "league"
-    file = folder.with_name("cup.toml")
-    file.write_text(
-        f'name = "cup"\nruleset = "classic"\nseats = 2\nmatches = 10\nbots = {list(NAMES)}\n'
-    )
+    return make_league(tmp_path_factory.mktemp("circle") / "league", "")
+
+
+@pytest.fixture
+def stopping(tmp_path):
+    """The folder of a league like `league`, but its tournament could stop by its results."""
+    return make_league(tmp_path / "league", "[until]\n")
+
+
+def make_league(folder, end):
+    """Make a league with a tournament in which four bots beat each other in a circle; `end` is the end of its file."""
     with League.open(folder, create=True) as store:
         for name in NAMES:
             store.add_bot(bot(name))
-        specs = [SimpleNamespace(bot=BotId(name, "1.0")) for name in NAMES]
+    add_played(folder, "cup", end)
+    return folder
+
+
+def add_played(folder, name, end=""):
+    """Add a tournament `name` to a league, with all its games."""
+    file = folder.with_name(f"{name}.toml")
+    file.write_text(
+        f'name = "{name}"\nruleset = "classic"\nseats = 2\nmatches = 10\nbots = {list(NAMES)}\n{end}'
+    )
+    specs = [SimpleNamespace(bot=BotId(name, "1.0")) for name in NAMES]
+    with League.open(folder, create=False) as store:
         cup = create_tournament(store, load_tournament(file), specs, seed=SEED, now_us=0)
         for row in cup.schedule:
             store.add_game(replace(played(row), ranks=ranks(row.bots)))
-    return folder
 
 
 def run(app, *words):
@@ -204,6 +220,17 @@ def test_results_in_a_circle_are_named_below_the_ratings(league):
     assert NOTE in shown
     assert "dee@1.0 beats ann@1.0 more often than its rating says (100 % instead of 50 %)" in shown
     assert NOTE not in run(ratings.app, "--league", str(league), "--json")
+
+
+def test_single_test_says_that_it_has_games_of_a_tournament_that_could_stop(stopping):
+    words = ("settled", "--league", str(stopping))
+    warning = "Some of these games are from tournaments that their results could stop (cup)."
+    assert warning not in run(stats.app, *words)
+    add_played(stopping, "more")
+    assert warning in run(stats.app, *words)
+    assert "--tournament cup." in run(stats.app, *words)
+    assert warning not in run(stats.app, *words, "--tournament", "cup")
+    assert warning not in run(stats.app, *words, "--tournament", "more")
 
 
 def test_results_in_a_circle_are_named_below_the_standings(league):
