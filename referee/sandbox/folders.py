@@ -22,6 +22,7 @@ from pathlib import Path
 import psutil
 
 from referee.errors import RefereeError, VoidGame
+from referee.sandbox.process_tree import has_variable
 
 _BLOCK_KIB = 4
 _LOCK = "lock"
@@ -251,10 +252,9 @@ def kill_programs(folder: Path) -> None:
 
     A program dies with the referee's process that started it, but the program's child processes may still run.
     """
-    address = f"unix:{folder}/"
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
-            if process.environ().get("REFEREE_ADDRESS", "").startswith(address):
+            if has_variable(process, f"REFEREE_ADDRESS=unix:{folder}/"):
                 process.kill()
 
 

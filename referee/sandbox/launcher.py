@@ -93,7 +93,10 @@ class RunningProgram(Protocol):
         ...
 
     def list_others(self) -> list[str]:
-        """Return the names of all running processes of the tree except the program itself."""
+        """Return the names of all running processes of the tree except the program itself.
+
+        A name has at most 15 bytes, and a process can choose its name.
+        """
         ...
 
     def usage(self) -> TotalUsage:
@@ -236,13 +239,14 @@ class Launcher(Protocol):
 async def list_left_running(program: RunningProgram) -> list[str]:
     """Return the names of a program's other processes that still run. Call this when the program has ended.
 
-    Waits up to one second for these processes. If all of them exit in time, the list is empty.
+    Waits up to one second for these processes. If all of them exit in time, the list is empty. Control characters in
+    the names are escaped.
     """
     for _ in range(_EXIT_CHECKS):
         if not program.list_others():
             break
         await asyncio.sleep(_EXIT_LIMIT_S / _EXIT_CHECKS)
-    return program.list_others()
+    return [printable(name) for name in program.list_others()]
 
 
 def check_capacity(threads: int = _THREADS) -> None:

@@ -33,6 +33,7 @@ from referee.sandbox.folders import run_folder
 from referee.sandbox.launcher import RunningProgram
 from referee.sandbox.monitor import cpu_ns
 from referee.sandbox.process_group import UidLauncher
+from referee.sandbox.process_tree import read_proc_file
 from referee.sandbox.resources import ProgramSpec, SandboxResources
 from referee.sandbox.sandbox import SandboxLauncher
 from referee.sandbox.scheduling import Scheduling
@@ -346,13 +347,14 @@ async def _check_gone(protection: Protection, marker: str, before: set[int]) -> 
 
 
 def _marked_pids(marker: str, *, whole: bool = False) -> set[int]:
-    """Return the pids of the processes with `marker` in an argument of their command line.
+    """Return the pids of the processes with `marker` in the first 64 KiB of their command line.
 
-    With `whole`, the argument must be equal to `marker`.
+    With `whole`, an argument must be equal to `marker`.
     """
+    wanted = os.fsencode(f"\0{marker}\0" if whole else marker)
     pids = set()
-    for process in psutil.process_iter():
-        with suppress(psutil.Error):
-            if any(marker == word if whole else marker in word for word in process.cmdline()):
-                pids.add(process.pid)
+    for pid in psutil.pids():
+        with suppress(OSError):
+            if wanted in b"\0" + read_proc_file(f"/proc/{pid}/cmdline"):
+                pids.add(pid)
     return pids

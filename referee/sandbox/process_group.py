@@ -14,14 +14,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import psutil
-
 from referee.errors import Forfeit, VoidGame
 from referee.sandbox import DEFAULT_LIMITS, NO_ACCESS, Access, Limits, TotalUsage
 from referee.sandbox.cgroups import Cgroup, Cgroups
 from referee.sandbox.launcher import RunningProgram
 from referee.sandbox.monitor import ResourceMonitor
-from referee.sandbox.process_tree import PROCESS_TREES, create_mark
+from referee.sandbox.process_tree import PROCESS_TREES, create_mark, read_name
 from referee.sandbox.resources import ProgramSpec, SandboxResources
 from referee.sandbox.scheduling import Scheduler
 from referee.sandbox.shared_memory import SHARED_MEMORY
@@ -234,12 +232,8 @@ class ProcessGroup:
 
     def list_others(self) -> list[str]:
         """See `RunningProgram.list_others`."""
-        names = []
-        for process in PROCESS_TREES.list_descendants(self.process.pid):
-            with suppress(psutil.Error):
-                if process.status() != psutil.STATUS_ZOMBIE:
-                    names.append(process.name())
-        return sorted(names)
+        others = PROCESS_TREES.list_descendants(self.process.pid)
+        return sorted(name for each in others if (name := read_name(each.pid)) is not None)
 
     def usage(self) -> TotalUsage:
         """See `RunningProgram.usage`. A cgroup counts exactly, so it is preferred to the monitor."""

@@ -38,6 +38,8 @@ _PAUSE_S = 0.002
 """How long `ProcessTrees.kill` waits before it looks whether the killed processes are gone."""
 _MARK_LINE = b"\nMax file locks"
 """The line of /proc/PID/limits with the mark of a process."""
+_SWEEPER_ARGUMENTS = b"".join(os.fsencode(word) + b"\0" for word in SWEEPER)
+"""The content of /proc/PID/cmdline of a sweeper."""
 
 
 def create_mark() -> int:
@@ -347,9 +349,9 @@ class ProcessTrees:
         owner = self._find_owner_by_identity(child)
         if owner is not None:
             return owner
-        with suppress(psutil.Error, OSError):
-            process = psutil.Process(child)
-            if process.cmdline() == SWEEPER and Path(process.exe()).samefile(sys.executable):
+        with suppress(OSError):
+            is_sweeper = read_proc_file(f"/proc/{child}/cmdline") == _SWEEPER_ARGUMENTS
+            if is_sweeper and Path(f"/proc/{child}/exe").samefile(sys.executable):
                 return os.getpid()  # the sweeper of another process of the referee
         return None
 
@@ -362,13 +364,44 @@ children of this process."""
 def read_proc_file(path: str) -> bytes:
     """Return the content of a small file in /proc, in half the time that a file object takes.
 
-    Raises OSError if the process is gone.
+    Of a larger file, return the first 64 KiB. A process can make its `cmdline` and `environ` as large as its address
+    space, without memory of its own (PR_SET_MM_MAP of prctl). psutil reads these files whole, also for the name of
+    a process, so never use psutil for the name, the arguments or the environment of a process that is not the referee's.
+
+    Raises OSError if the process is gone, or if this process may not read the file.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(descriptor, 1 << 16)
     finally:
         os.close(descriptor)
+
+
+def read_name(pid: int) -> str | None:
+    """Return the name of a process, at most 15 bytes that the process can choose; None if the process has ended."""
+    if sys.platform != "linux":
+        with suppress(psutil.Error):
+            return psutil.Process(pid).name()
+        return None
+    try:
+        start, _, fields = read_proc_file(f"/proc/{pid}/stat").rpartition(b")")
+    except OSError:
+        return None
+    return None if _is_end(fields.split()) else start.partition(b"(")[2].decode(errors="replace")
+
+
+def has_variable(process: psutil.Process, start: str) -> bool:
+    """Return whether the first 64 KiB of a process's environment have a variable that begins with `start`.
+
+    Args:
+        process: the process.
+        start: the name of the variable, `=`, and the beginning of the value.
+
+    Raises OSError or `psutil.Error` if the process is gone, or if this process may not read the environment.
+    """
+    if sys.platform != "linux":
+        return any(f"{name}={value}".startswith(start) for name, value in process.environ().items())
+    return os.fsencode(f"\0{start}") in b"\0" + read_proc_file(f"/proc/{process.pid}/environ")
 
 
 def _read_state(pid: int) -> list[bytes]:

@@ -19,7 +19,7 @@ from referee.sandbox.cgroups import Cgroup, Cgroups
 from referee.sandbox.launcher import Process
 from referee.sandbox.monitor import ResourceMonitor
 from referee.sandbox.mounts import Mounts, Overlays
-from referee.sandbox.process_tree import PROCESS_TREES
+from referee.sandbox.process_tree import PROCESS_TREES, read_name
 from referee.sandbox.resources import ProgramSpec, SandboxResources
 from referee.sandbox.scheduling import Scheduler
 from referee.sandbox.start import (
@@ -276,14 +276,11 @@ class SandboxedProgram:
 
     def list_others(self) -> list[str]:
         """See `RunningProgram.list_others`."""
-        names = []
         with suppress(psutil.Error):
-            for process in self._init.children(recursive=True) if self._init else ():
-                with suppress(psutil.Error):
-                    ended = process.status() == psutil.STATUS_ZOMBIE
-                    if not ended and process.pid != self._program.pid:
-                        names.append(process.name())
-        return sorted(names)
+            inside = self._init.children(recursive=True) if self._init else ()
+            pids = (each.pid for each in inside if each.pid != self._program.pid)
+            return sorted(name for pid in pids if (name := read_name(pid)) is not None)
+        return []
 
     async def kill(self) -> None:
         """See `RunningProgram.kill`."""

@@ -1,13 +1,22 @@
 """Tests the folders of runs and programs, and that nothing of them is left."""
 
 import os
+import subprocess
 import tempfile
+from contextlib import ExitStack
 
 import pytest
+from programs import LONG_TEXTS, little_memory
 
 from referee.errors import RefereeError, VoidGame
 from referee.sandbox import folders
-from referee.sandbox.folders import ProgramFolder, remove_folder, run_folder, walk_folders
+from referee.sandbox.folders import (
+    ProgramFolder,
+    kill_programs,
+    remove_folder,
+    run_folder,
+    walk_folders,
+)
 
 NOBODY = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act for another user")
@@ -177,6 +186,29 @@ def test_folder_of_runs_stays_until_the_last_run_ends(temp):
             assert {first, second} == set(temp.iterdir())
         assert list(temp.iterdir()) == [first]
     assert not temp.exists()
+
+
+def test_only_programs_with_a_socket_in_the_folder_are_killed(tmp_path):
+    sockets = [tmp_path / "s", tmp_path / "other" / "s", f"{tmp_path}-other/s"]
+    long = {f"V{number}": text for number, text in enumerate(LONG_TEXTS)}
+    with ExitStack() as stack:
+        programs = []
+        for socket in sockets:
+            program = subprocess.Popen(
+                ["/bin/cat"],
+                env={"REFEREE_ADDRESS": f"unix:{socket}"} | long,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                bufsize=0,
+            )
+            programs.append(stack.enter_context(program))
+            stack.callback(program.kill)
+            program.stdin.write(b"up")
+            program.stdout.read(2)
+        with little_memory():
+            kill_programs(tmp_path)
+        assert [program.wait(10) for program in programs[:2]] == [-9, -9]
+        assert programs[2].poll() is None
 
 
 @pytest.mark.extended("crashes, interrupts and starves the referee")

@@ -1,6 +1,8 @@
 """Tests that the probe notices what a program can reach."""
 
 import os
+import secrets
+import signal
 import subprocess
 import sys
 import tempfile
@@ -10,6 +12,7 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
+from programs import LONG_TEXTS, little_memory
 
 from referee.sandbox import Protection, State, probe
 from referee.sandbox.probe import _prepare_folder, _try_forbidden_acts
@@ -44,6 +47,24 @@ async def test_program_that_once_leaves_its_core_does_so_by_the_scheduler(
     result = await probe._try_stopping(program, "no process has this mark")
     assert result.state is state
     assert list(left) == []
+
+
+def test_marked_processes_are_found_by_the_beginning_of_their_arguments():
+    marker = secrets.token_hex(8)
+    command = ["sh", "-c", "echo up; sleep 1000; :", marker, *LONG_TEXTS]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, process_group=0) as run:
+        run.stdout.readline()
+        try:
+            with little_memory():
+                found = [
+                    probe._marked_pids(marker),
+                    probe._marked_pids(marker[:-1]),
+                    probe._marked_pids(marker, whole=True),
+                    probe._marked_pids(marker[:-1], whole=True),
+                ]
+        finally:
+            os.killpg(run.pid, signal.SIGKILL)
+    assert found == [{run.pid}, {run.pid}, {run.pid}, set()]
 
 
 def test_bystander_dies_with_the_process_that_probes():

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from process_groups import ENVIRONMENT, descendants, first_line, read_all
+from programs import LONG_NAME, little_memory, long_program
 
 from referee.errors import Cause, Forfeit, VoidGame
 from referee.sandbox import DEFAULT_LIMITS, process_tree
@@ -241,6 +242,13 @@ async def test_launch_cancelled_while_the_shim_is_created_leaves_nothing(launch)
             await launching
         assert not descendants()
         assert open_descriptors() == before
+
+
+async def test_long_arguments_are_not_read_for_the_name_of_a_process(python, tmp_path):
+    program = await python(long_program(tmp_path / "other.py"))
+    assert await first_line(program) == "up"
+    with little_memory():
+        assert program.list_others() == [LONG_NAME]
 
 
 async def test_terminate_sends_sigterm(python):

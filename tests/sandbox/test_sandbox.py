@@ -18,7 +18,7 @@ import psutil
 import pytest
 from extended import extend_cases_but
 from own_cgroups import own_cgroups
-from programs import tool
+from programs import LONG_NAME, little_memory, long_program, tool
 from strongest_isolation import strongest
 
 from referee.errors import Cause, Forfeit, VoidGame
@@ -265,6 +265,17 @@ async def test_processes_left_running_are_listed_and_killed(launch):
     assert before
     await launched.kill()
     assert not psutil.wait_procs(before, timeout=0)[1]
+
+
+@pytest.mark.extended("the same is tested without a sandbox")
+async def test_long_arguments_are_not_read_for_the_name_of_a_process(python, place):
+    launched = await python(long_program(place / "own" / "other.py"))
+    try:
+        assert await first_line(launched) == "up"
+        with little_memory():
+            assert launched.list_others() == [LONG_NAME]
+    finally:
+        await launched.kill()
 
 
 async def test_sandbox_ends_with_a_killed_referee(place):
