@@ -19,7 +19,7 @@ from functools import cache
 
 _NR, _ARCH, _ARGUMENTS = 0, 4, 16
 """Offsets of the call number, the architecture and the arguments in struct seccomp_data."""
-_LOAD, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_SET, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_LOAD, _AND, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_SET, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 """The codes of the BPF instructions."""
 _ALLOW, _ERRNO, _NOTIFY, _KILL_PROCESS = 0x7FFF0000, 0x00050000, 0x7FC00000, 0x80000000
 """What the filter returns to the kernel; an error number is added to `_ERRNO`, and `_NOTIFY` passes the call on
@@ -29,6 +29,13 @@ _NOTHING_DONE = 0
 _NEW_NAMESPACES = 0x7E020080
 """The flags CLONE_NEWTIME, NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET."""
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
+_SOCK_STREAM, _SOCK_DGRAM = 1, 2
+_SOCKET_TYPE = 0xF
+"""The bits of the second argument of `socket` that are the type. The others are flags."""
+_INTERNET_PROTOCOLS = (0, 6, 17)
+"""The protocols of internet sockets that programs need: the usual one of the type, TCP and UDP."""
+_PR_SET_MM = 35
+"""The option of `prctl` that changes where the kernel finds the arguments and the environment of a process."""
 _TERMINAL_INPUT = (0x5412, 0x541C)
 """The requests TIOCSTI and TIOCLINUX, which put keystrokes into a terminal."""
 _LOCK_COMMANDS = (6, 7, 37, 38, 1024, 1026, 1036, 1038, 1040)
@@ -150,7 +157,9 @@ class Architecture:
     fcntl: int
     clone: int
     socket: int
+    socketpair: int
     ioctl: int
+    prctl: int
     sysinfo: int
     clone3: int = 435
 
@@ -164,7 +173,9 @@ ARCHITECTURES = {
         fcntl=72,
         clone=56,
         socket=41,
+        socketpair=53,
         ioctl=16,
+        prctl=157,
         sysinfo=99,
     ),
     "aarch64": Architecture(
@@ -175,7 +186,9 @@ ARCHITECTURES = {
         fcntl=25,
         clone=220,
         socket=198,
+        socketpair=199,
         ioctl=29,
+        prctl=167,
         sysinfo=179,
     ),
 }
@@ -214,7 +227,9 @@ def build_filter(machine: str, *, allow_locks: bool) -> bytes | None:
             *([] if allow_locks else locks),
             _if_equal(known.clone, _filter_clone()),
             _if_equal(known.socket, _filter_socket()),
+            _if_equal(known.socketpair, _filter_socketpair()),
             _if_equal(known.ioctl, _filter_ioctl()),
+            _if_equal(known.prctl, _filter_prctl()),
             _op(_RETURN, _ALLOW),
         )
     )
@@ -248,19 +263,45 @@ def _filter_clone() -> bytes:
 
 
 def _filter_socket() -> bytes:
-    """Return instructions that allow `socket` only for UNIX, internet and NETLINK_ROUTE sockets.
+    """Return instructions that allow `socket` only for UNIX, TCP, UDP and NETLINK_ROUTE sockets.
 
-    The C library looks up addresses with NETLINK_ROUTE, the netlink protocol with the number 0.
+    The C library looks up addresses with NETLINK_ROUTE, the netlink protocol with the number 0. Without a protocol, the
+    type decides: other types than streams and datagrams could be SCTP or DCCP.
     """
     allowed = _op(_RETURN, _ALLOW)
+    by_protocol = b"".join(
+        (
+            _load_argument(2),
+            *(_if_equal(protocol, allowed) for protocol in _INTERNET_PROTOCOLS),
+            _refuse(errno.EPROTONOSUPPORT),
+        )
+    )
+    internet = b"".join(
+        (
+            _load_argument(1),
+            _op(_AND, _SOCKET_TYPE),
+            *(_if_equal(kind, by_protocol) for kind in (_SOCK_STREAM, _SOCK_DGRAM)),
+            _refuse(errno.ESOCKTNOSUPPORT),
+        )
+    )
     return b"".join(
         (
             _load_argument(0),
-            *(_if_equal(family, allowed) for family in (_AF_UNIX, _AF_INET, _AF_INET6)),
+            _if_equal(_AF_UNIX, allowed),
+            *(_if_equal(family, internet) for family in (_AF_INET, _AF_INET6)),
             _if_equal(_AF_NETLINK, _load_argument(2) + _if_equal(0, allowed)),
             _refuse(errno.EAFNOSUPPORT),
         )
     )
+
+
+def _filter_socketpair() -> bytes:
+    """Return instructions that allow `socketpair` only for UNIX sockets.
+
+    For any other family the kernel would load its module and run its code, even if it has no pairs.
+    """
+    allowed = _if_equal(_AF_UNIX, _op(_RETURN, _ALLOW))
+    return b"".join((_load_argument(0), allowed, _refuse(errno.EAFNOSUPPORT)))
 
 
 def _filter_fcntl() -> bytes:
@@ -273,6 +314,12 @@ def _filter_ioctl() -> bytes:
     """Return instructions that refuse `ioctl` with a request of `_TERMINAL_INPUT`."""
     refused = (_if_equal(request, _refuse(errno.EPERM)) for request in _TERMINAL_INPUT)
     return b"".join((_load_argument(1), *refused, _op(_RETURN, _ALLOW)))
+
+
+def _filter_prctl() -> bytes:
+    """Return instructions that refuse `prctl` with the option `_PR_SET_MM`."""
+    refused = _if_equal(_PR_SET_MM, _refuse(errno.EPERM))
+    return b"".join((_load_argument(0), refused, _op(_RETURN, _ALLOW)))
 
 
 def _if_equal(value: int, then: bytes) -> bytes:

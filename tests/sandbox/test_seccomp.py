@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import re
+import socket
 import struct
 from pathlib import Path
 
@@ -24,6 +25,8 @@ def run_filter(program, *, arch, number, arguments=()):
         at += 1
         if code == 0x20:
             [word] = struct.unpack_from("<I", data, value)
+        elif code == 0x54:
+            word &= value
         elif code == 0x06:
             return value
         else:
@@ -49,7 +52,7 @@ def call(machine):
 
 def test_listed_calls_are_refused_and_all_others_allowed(machine, call):
     known = seccomp.ARCHITECTURES[machine]
-    special = {known.clone, known.socket, known.ioctl}
+    special = {known.clone, known.socket, known.socketpair, known.ioctl}
     for number in range(600):
         if number in known.refused.values():
             assert call(number) == ERRNO | errno.EPERM
@@ -73,9 +76,34 @@ def test_clone_may_make_threads_and_processes_but_no_namespaces(machine, call):
 
 def test_only_some_socket_families_are_allowed(machine, call):
     number = seccomp.ARCHITECTURES[machine].socket
-    assert [family for family in range(50) if call(number, family) == ALLOW] == [1, 2, 10, 16]
+    assert [family for family in range(50) if call(number, family, 1) == ALLOW] == [1, 2, 10, 16]
     assert call(number, 16, 3, 15) == ERRNO | errno.EAFNOSUPPORT
-    assert call(number, 40) == ERRNO | errno.EAFNOSUPPORT
+    assert call(number, 40, 1) == ERRNO | errno.EAFNOSUPPORT
+
+
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_internet_sockets_are_only_tcp_and_udp(machine, call, family):
+    number = seccomp.ARCHITECTURES[machine].socket
+    flags = socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK
+    types = [kind for kind in range(16) if call(number, family, kind | flags) == ALLOW]
+    assert types == [socket.SOCK_STREAM, socket.SOCK_DGRAM]
+    for kind in types:
+        allowed = [each for each in range(300) if call(number, family, kind, each) == ALLOW]
+        assert allowed == [0, socket.IPPROTO_TCP, socket.IPPROTO_UDP]
+    mptcp = 262
+    assert call(number, family, 1, mptcp) == ERRNO | errno.EPROTONOSUPPORT  # Go then takes TCP
+
+
+def test_socketpair_makes_only_unix_sockets(machine, call):
+    number = seccomp.ARCHITECTURES[machine].socketpair
+    assert [family for family in range(50) if call(number, family, 1) == ALLOW] == [socket.AF_UNIX]
+
+
+def test_prctl_cannot_move_the_arguments_of_a_process(machine, call):
+    number = seccomp.ARCHITECTURES[machine].prctl
+    set_mm = 35
+    assert [option for option in range(100) if call(number, option) != ALLOW] == [set_mm]
+    assert call(number, set_mm, 14) == ERRNO | errno.EPERM
 
 
 def test_ioctl_cannot_put_keystrokes_into_a_terminal(machine, call):
@@ -133,7 +161,9 @@ def test_call_numbers_agree_with_the_kernels_headers(machine):
         clone=known.clone,
         clone3=known.clone3,
         socket=known.socket,
+        socketpair=known.socketpair,
         ioctl=known.ioctl,
+        prctl=known.prctl,
     )
     assert {name: int(in_header[name]) for name in numbers} == numbers
 
