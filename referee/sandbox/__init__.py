@@ -24,7 +24,10 @@ class Limits:
     memory_mib: int = 1024
     """Memory of all processes of the tree together, in MiB."""
     processes: int = 64
-    """How many processes of the tree may exist at once."""
+    """How many threads the processes of the tree may have at once, all together; a process has at least one.
+
+    Each rung allows `SPARE_PROCESSES` more.
+    """
     cpus: float = 1.0
     """CPU time per second of real time, in cores: 1.0 is one core all the time."""
     scratch_mib: int = 64
@@ -47,6 +50,8 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
+SPARE_PROCESSES = 8
+"""How many processes and threads are added to `Limits.processes`, because bubblewrap and `init.py` are in the cgroup too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 
 from referee.errors import VoidGame
-from referee.sandbox import Limits, TotalUsage
+from referee.sandbox import SPARE_PROCESSES, Limits, TotalUsage
 
 _CONTROLLERS = ("memory", "pids", "cpu")
 """The cgroup controllers that the rung `full` needs."""
@@ -36,8 +36,6 @@ _TCP_BYTES = 64 << 20
 """The limit for the buffers of TCP sockets, which version 1 does not count as memory."""
 _SANDBOX_MIB = 16
 """Memory that is added to the program's limit, because bubblewrap and `init.py` are in the cgroup too."""
-_SANDBOX_PROCESSES = 8
-"""How many processes and threads are added to the program's limit, for bubblewrap and `init.py`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +211,7 @@ class Cgroup:
     def set_limits(self, limits: Limits) -> None:
         """Set the limits of memory, processes and CPU time. Raises OSError if the kernel refuses one."""
         memory = (limits.memory_mib + _SANDBOX_MIB) << 20
-        pids = limits.processes + _SANDBOX_PROCESSES
+        pids = limits.processes + SPARE_PROCESSES
         for part in self._parts:
             if "memory" in part.controllers:
                 _limit_memory(part, memory)

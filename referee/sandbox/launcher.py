@@ -110,7 +110,8 @@ class RunningProgram(Protocol):
         sleeps (None) gets no more time. A program that runs or waits for a core gets some more CPU time.
 
         The CPU time includes ended threads. It includes an ended process only if its parent has waited for it. A call
-        takes about 20 µs for each thread.
+        takes about 20 µs for each thread. A tree with more threads than its limit counts as running; then the call
+        does not look at them.
         """
         ...
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from referee.errors import Cause, Evidence, Forfeit
-from referee.sandbox import Limits, TotalUsage
+from referee.sandbox import SPARE_PROCESSES, Limits, TotalUsage
 from referee.sandbox.folders import ProgramFolder
 from referee.sandbox.launcher import RunningProgram
 from referee.sandbox.process_tree import PROCESS_TREES, read_proc_file
@@ -35,8 +35,8 @@ _IDLE_PERIODS = 10
 class CurrentUsage(NamedTuple):
     """What a process tree uses at one moment, without bubblewrap and `init.py`."""
 
-    processes: int
-    """The number of processes, zombies excluded."""
+    threads: int
+    """The number of threads of all processes, zombies excluded. A process has at least one."""
     memory_kib: int
     """Resident memory. Memory that several processes share counts in each of them."""
 
@@ -44,7 +44,8 @@ class CurrentUsage(NamedTuple):
 class _ProcessStat(NamedTuple):
     """Three values from /proc/PID/stat."""
 
-    is_zombie: bool
+    threads: int
+    """The number of threads; 0 for a zombie, unless it has other threads than the main one."""
     cpu_ticks: int
     """CPU time in units of `_TICK_S`. Includes the time of ended children that the process has waited for."""
     memory_kib: int
@@ -92,8 +93,8 @@ class ResourceMonitor:
                 detail = f"takes {shared_kib // 1024} MiB of memory; its limit is {limit_mib} MiB"
                 return Forfeit(Cause.OOM, Evidence(detail=detail))
         limit = self._limits.processes
-        if current.processes > limit and "pids" not in self._kernel_limits:
-            detail = f"runs {current.processes} processes; its limit is {limit}"
+        if self._has_too_many(current):
+            detail = f"runs {current.threads} processes and threads; its limit is {limit}"
             return Forfeit(Cause.TOO_MANY_PROCESSES, Evidence(detail=detail))
         ended = PROCESS_TREES.count_ended(self._pid)
         if ended > limit * _ENDED_PER_PROCESS:
@@ -110,14 +111,24 @@ class ResourceMonitor:
 
     def busy_ns(self) -> int | None:
         """See `RunningProgram.busy_ns`."""
-        self.find_members()
-        is_busy = any(state == b"R" for pid in self._members for state in _thread_states(pid))
+        # a look at thousands of threads would block the event loop; the next `breach` is a fault of this program
+        is_busy = self._has_too_many(self._measure_members())
+        if not is_busy:
+            self.find_members()
+            is_busy = self._has_too_many(self._measure_members()) or any(
+                state == b"R" for pid in self._members for state in _thread_states(pid)
+            )
         return sum(map(cpu_ns, self._members)) if is_busy else None
 
     def find_members(self) -> list[int]:
         """Search for the processes of the tree, and return their pids without bubblewrap and `init.py`."""
         self._members = [self._pid, *PROCESS_TREES.list_pids(self._pid)]
         return self._limited_members()
+
+    def _has_too_many(self, current: CurrentUsage) -> bool:
+        """Return whether the tree has more processes and threads than allowed, and the kernel does not prevent it."""
+        most = self._limits.processes + SPARE_PROCESSES
+        return current.threads > most and "pids" not in self._kernel_limits
 
     def _limited_members(self) -> list[int]:
         return [pid for pid in self._members if pid not in self.unlimited_pids]
@@ -128,7 +139,7 @@ class ResourceMonitor:
         limited = [stat for pid, stat in stats.items() if pid not in self.unlimited_pids]
         memory_kib = sum(stat.memory_kib for stat in limited)
         self._peak_kib = max(self._peak_kib, memory_kib)
-        return CurrentUsage(sum(not stat.is_zombie for stat in limited), memory_kib)
+        return CurrentUsage(sum(stat.threads for stat in limited), memory_kib)
 
 
 def _read_stat(pid: int) -> _ProcessStat | None:
@@ -137,8 +148,9 @@ def _read_stat(pid: int) -> _ProcessStat | None:
         fields = read_proc_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     except OSError:
         return None
+    threads = int(fields[17]) - (fields[0] == b"Z")  # a zombie is its own main thread
     cpu_ticks = sum(map(int, fields[11:15]))
-    return _ProcessStat(fields[0] == b"Z", cpu_ticks, int(fields[21]) * _PAGE_KIB)
+    return _ProcessStat(max(0, threads), cpu_ticks, int(fields[21]) * _PAGE_KIB)
 
 
 def _thread_states(pid: int) -> Iterator[bytes]:

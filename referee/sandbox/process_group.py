@@ -15,7 +15,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from referee.errors import Forfeit, VoidGame
-from referee.sandbox import DEFAULT_LIMITS, NO_ACCESS, Access, Limits, TotalUsage
+from referee.sandbox import (
+    DEFAULT_LIMITS,
+    NO_ACCESS,
+    SPARE_PROCESSES,
+    Access,
+    Limits,
+    TotalUsage,
+)
 from referee.sandbox.cgroups import Cgroup, Cgroups
 from referee.sandbox.launcher import RunningProgram
 from referee.sandbox.monitor import ResourceMonitor
@@ -35,8 +42,6 @@ from referee.sandbox.start import (
 
 _EXIT_LIMIT_S = 2.0
 """How long to wait until killed processes are gone."""
-_SPARE_PROCESSES = 8
-"""How many processes and threads a user may have beyond its program's limit, as in a cgroup of a sandbox."""
 
 
 class ProcessGroupLauncher:
@@ -120,7 +125,7 @@ class UidLauncher:
     ) -> tuple[list[str], list[str]]:
         """Return the command that the shim becomes, and the options of the shim."""
         user = ["--uid", str(resources.uid), "--reach", str(program.folder), "--no-new-privileges"]
-        user += ["--processes", str(program.limits.processes + _SPARE_PROCESSES)]
+        user += ["--processes", str(program.limits.processes + SPARE_PROCESSES)]
         return list(program.command), [
             *resources.join_options,
             *private_options(program),

@@ -130,14 +130,14 @@ LIMIT_FAULTS = {
     "takes_much_memory_at_start": Expected(Cause.OOM, "its limit is 250"),
     "takes_much_memory_in_children": Expected(Cause.OOM, "its limit is 250"),
     "runs_many_processes": Expected(
-        Cause.TOO_MANY_PROCESSES, r"runs 1\d processes; its limit is 10"
+        Cause.TOO_MANY_PROCESSES, r"runs \d\d processes and threads; its limit is 40"
     ),
     "fills_scratch": Expected(Cause.SCRATCH_FULL, "more than its limit of 1 MiB in its scratch"),
     "fills_scratch_with_names": Expected(Cause.SCRATCH_FULL, "more than its limit of 1 MiB"),
     "fills_scratch_in_deep_folders": Expected(Cause.SCRATCH_FULL, "more than its limit of 1 MiB"),
 }
 """The faults of bots that take too much, with the limits of `FRUGAL`."""
-FRUGAL = Limits(memory_mib=250, processes=10, scratch_mib=1, open_files=100, output_kib=8)
+FRUGAL = Limits(memory_mib=250, processes=40, scratch_mib=1, open_files=100, output_kib=8)
 ABOVE_GRPC_LIMIT = {"says_20_mb"}
 """Bots with messages so large that gRPC closes the stream. That is a crash, with or without an exit code."""
 HARMLESS = {

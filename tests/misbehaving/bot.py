@@ -522,7 +522,7 @@ class SharesMemoryWithChildren(Fair):
 
 class RunsManyProcesses(GoesWrong):
     async def go_wrong(self, request):
-        for _ in range(12):
+        for _ in range(60):
             subprocess.Popen(["sleep", str(FOREVER_S)])
         await asyncio.sleep(FOREVER_S)
 

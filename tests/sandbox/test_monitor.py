@@ -9,6 +9,8 @@ from contextlib import suppress
 import psutil
 import pytest
 
+from referee.errors import Cause
+from referee.sandbox import SPARE_PROCESSES, Limits, monitor, process_tree
 from referee.sandbox.process_group import ProcessGroupLauncher
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "REFEREE_TOKEN": "a token"}
@@ -85,10 +87,41 @@ async def test_usage_includes_running_and_ended_children(start):
             time.sleep(1000)
         time.sleep(1000)
     """)
-    assert launched._monitor.measure().processes == 3
+    assert launched._monitor.measure().threads == 3
     usage = launched.usage()
     assert usage.cpu_s >= 0.25
     assert 120 * MIB < usage.peak_memory_kib < 200 * MIB
+
+
+THREADS = """
+    import os, threading, time
+    if {in_child} and os.fork():
+        time.sleep(1000)
+    for _ in range({others}):
+        threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+    print("up", flush=True)
+    if {main_ends}:
+        import ctypes
+        ctypes.CDLL(None).pthread_exit(None)
+    time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize(
+    ("in_child", "main_ends", "most"), [(False, False, 20), (True, False, 21), (False, True, 19)]
+)
+async def test_threads_count_as_processes(start, in_child, main_ends, most):
+    launched = await start(THREADS.format(in_child=in_child, others=19, main_ends=main_ends))
+    async for _ in within(10):
+        if launched._monitor.measure().threads == most:  # the main thread ends after its line
+            break
+    launched._monitor._limits = Limits(processes=most - SPARE_PROCESSES)
+    assert launched.breach() is None
+    launched._monitor._limits = Limits(processes=most - SPARE_PROCESSES - 1)
+    fault = launched.breach()
+    assert fault.cause is Cause.TOO_MANY_PROCESSES
+    detail = f"runs {most} processes and threads; its limit is {most - SPARE_PROCESSES - 1}"
+    assert fault.evidence.detail == detail
 
 
 async def test_zombies_do_not_count_as_processes(start):
@@ -103,7 +136,7 @@ async def test_zombies_do_not_count_as_processes(start):
         time.sleep(1000)
     """)
     assert len(psutil.Process(launched.process.pid).children()) == 5
-    assert launched._monitor.measure().processes == 1
+    assert launched._monitor.measure().threads == 1
 
 
 async def test_usage_of_an_ended_program_is_the_last_measurement(start):
@@ -130,7 +163,7 @@ async def test_each_program_is_measured_separately(start):
         """),
         start("import time; print(flush=True); time.sleep(1000)"),
     )
-    assert one._monitor.measure().processes + two._monitor.measure().processes == 3
+    assert one._monitor.measure().threads + two._monitor.measure().threads == 3
 
 
 async def test_sleeping_program_is_not_busy(start):
@@ -144,6 +177,18 @@ async def test_sleeping_program_is_not_busy(start):
         if launched.busy_ns() is None:  # it falls asleep soon
             return
     pytest.fail("it never sleeps")
+
+
+async def test_program_with_too_many_threads_counts_as_busy_and_is_not_searched(start, monkeypatch):
+    launched = await start(THREADS.format(in_child=False, others=30, main_ends=False))
+    async for _ in within(10):
+        if launched.busy_ns() is None:
+            break
+    launched._monitor._limits = Limits(processes=20)
+    for module, search in ((monitor, "_thread_states"), (process_tree, "_child_pids")):
+        monkeypatch.setattr(module, search, None)
+    assert launched.busy_ns() > 0
+    monkeypatch.undo()
 
 
 @pytest.mark.parametrize("who", ["thread", "threads that end", "child", "children that end"])

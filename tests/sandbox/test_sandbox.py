@@ -424,7 +424,7 @@ async def test_processes_refused_by_the_kernel_are_not_charged(python):
     assert fault is None
 
 
-@pytest.mark.parametrize(("count", "is_charged"), [(10, False), (11, True)])
+@pytest.mark.parametrize(("count", "is_charged"), [(18, False), (19, True)])
 async def test_too_many_processes_are_charged_without_a_cgroup(place, count, is_charged):
     launcher = SandboxLauncher(strongest().bubblewrap, Cgroups(()))
     launched = await launcher.launch(
@@ -439,7 +439,7 @@ async def test_too_many_processes_are_charged_without_a_cgroup(place, count, is_
     assert (fault is not None) == is_charged
     if is_charged:
         assert fault.cause is Cause.TOO_MANY_PROCESSES
-        assert fault.evidence.detail == "runs 11 processes; its limit is 10"
+        assert fault.evidence.detail == "runs 19 processes and threads; its limit is 10"
 
 
 @pytest.mark.isolation("full")
