@@ -9,7 +9,7 @@ set up. If the program cannot be started, NUMBER is the error number.
 
 The program inherits only its standard file descriptors (with --sandbox, also the pipes described there), and has the
 default handlers of the signals that Python and the referee ignore. It dumps no core. It can create no POSIX message
-queue, because such a queue would outlive it.
+queue, because such a queue would outlive it. A program with CAP_SYS_RESOURCE can lift this limit.
 
 The shim carries out the options in the given order:
 
