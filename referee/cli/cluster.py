@@ -100,6 +100,14 @@ def check_cores(choice: ClusterChoice | None, config: TournamentConfig) -> None:
         )
 
 
+def check_isolation(choice: ClusterChoice | None, isolation: Isolation) -> None:
+    """Raise UserError if bots with this isolation could take over the cluster."""
+    if choice is not None:
+        from referee.cluster import connection  # noqa: PLC0415 - needs the extra
+
+        connection.check_isolation(choice.address, choice.certificates, isolation)
+
+
 def choose_workers(
     choice: ClusterChoice | None,
     tournament: Tournament,
@@ -191,9 +199,9 @@ def worker(
 
 def check_extra() -> None:
     """Raise UserError if the extra `cluster` is not installed."""
-    if find_spec("distributed") is None:
+    if find_spec("distributed") is None or find_spec("cryptography") is None:
         raise UserError(
-            "a cluster needs Dask, which is not installed: pip install 'linko-referee[cluster]'"
+            "a cluster needs Dask and cryptography, which are not installed: pip install 'linko-referee[cluster]'"
         )
 
 

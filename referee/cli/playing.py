@@ -18,7 +18,13 @@ import uvloop
 
 from referee import deals
 from referee.bots.logs import LogSettings
-from referee.cli.cluster import ClusterChoice, check_cores, choose_cluster, choose_workers
+from referee.cli.cluster import (
+    ClusterChoice,
+    check_cores,
+    check_isolation,
+    choose_cluster,
+    choose_workers,
+)
 from referee.cli.isolation import (
     RungChoice,
     announce_isolation,
@@ -113,6 +119,7 @@ def open_new_tournament(
     choice = choose_rung(ctx, isolation, config.isolation)
     config = replace(config, isolation=choice.lasting)  # stored, so it holds for `resume` too
     under = _select_isolation(choice, require, config, league, db)
+    check_isolation(settings.place, under)
     with League.open(league, create=True, db=db) as store, store.lock():
         roster = roster_of(store, make_launcher(under))
         bots = uvloop.run(enter_bots(config, roster, now_us=now_us()))

@@ -14,6 +14,7 @@ from referee.cli.cluster import (
     ClusterOption,
     KeyOption,
     check_cores,
+    check_isolation,
 )
 from referee.cli.isolation import (
     NewTournamentIsolationOption,
@@ -163,6 +164,7 @@ def resume(
         check_cores(settings.place, tournament.config)
         choice = choose_rung(ctx, isolation, tournament.config.isolation)
         under = _select_isolation_again(store, tournament, choice, require)
+        check_isolation(settings.place, under)
         play_to_end(store, tournament, under, interrupts, settings)
 
 
@@ -211,6 +213,7 @@ def extend(
             roster_of(store).spec(bot)  # a missing bot must fail before the extension is stored
         choice = choose_rung(ctx, isolation, tournament.config.isolation)
         under = _select_isolation_again(store, tournament, choice, require)
+        check_isolation(settings.place, under)
         seed = secrets.token_bytes(deals.SEED_SIZE)
         longer = add_matches(store, tournament, matches, seed=seed, now_us=now_us())
         play_to_end(store, longer, under, interrupts, settings)

@@ -34,6 +34,7 @@ from referee.cluster.host import (
 )
 from referee.cluster.member import DeploymentRequest, Place
 from referee.errors import RefereeError, UserError
+from referee.sandbox import Isolation, Protection, Rung, State
 from referee.sandbox.folders import run_folder
 
 CONNECT_S = 8.0
@@ -105,6 +106,22 @@ def check_address(text: str, certificates: Certificates | None) -> None:
         raise UserError(f"{text}: a cluster on this machine needs no certificates")
     else:
         _local_count(text)
+
+
+def check_isolation(text: str, certificates: Certificates | None, isolation: Isolation) -> None:
+    """Raise UserError if bots could connect to the scheduler at an address, and so get the referee's rights.
+
+    On the rung `none`, bots have these rights anyway.
+    """
+    if (
+        not text.startswith(LOCAL)
+        and certificates is None
+        and isolation.rung is not Rung.NONE
+        and isolation.state(Protection.NETWORK) is not State.ON
+    ):
+        raise UserError(
+            f"{text}: TLS is required, because bots on the rung {isolation.rung.value!r} reach the scheduler; give --tls-ca, --tls-cert and --tls-key"
+        )
 
 
 async def check_scheduler(address: str, security: Security | None) -> None:
@@ -195,9 +212,10 @@ async def _connect(
     text: str, certificates: Certificates | None, cache: Path
 ) -> AsyncIterator[Client]:
     if text.startswith(LOCAL):
+        security = Security.temporary()
         async with (
-            _local_cluster(_local_count(text), cache) as address,
-            _client(address, None) as client,
+            _local_cluster(_local_count(text), cache, security) as address,
+            _client(address, security) as client,
         ):
             yield client
         return
@@ -225,14 +243,19 @@ def _local_count(text: str) -> int:
 
 
 @asynccontextmanager
-async def _local_cluster(workers: int, cache: Path) -> AsyncIterator[str]:
-    """Start a scheduler in this process and workers on this machine; provide the scheduler's address."""
+async def _local_cluster(workers: int, cache: Path, security: Security) -> AsyncIterator[str]:
+    """Start a scheduler in this process and workers on this machine; provide the scheduler's address.
+
+    The certificates keep out the other programs of this machine, also bots on a rung that leaves them the network.
+    """
     with run_folder() as scratch, dask.config.set(CONFIG | {SCRATCH: str(scratch)}):
         found = places(workers, cache)
         cluster = SpecCluster(
             scheduler={
                 "cls": Scheduler,
                 "options": {
+                    "protocol": "tls",
+                    "security": security,
                     "host": "127.0.0.1",
                     "port": 0,
                     "dashboard": False,
@@ -242,10 +265,11 @@ async def _local_cluster(workers: int, cache: Path) -> AsyncIterator[str]:
             workers={
                 number: {
                     "cls": Nanny,
-                    "options": worker_options(place, None) | {"host": "127.0.0.1"},
+                    "options": worker_options(place, security) | {"host": "127.0.0.1"},
                 }
                 for number, place in enumerate(found)
             },
+            security=security,
             asynchronous=True,
             silence_logs=False,
         )

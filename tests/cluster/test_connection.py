@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import shutil
 import socket
+import ssl
+from dataclasses import replace
+from urllib.parse import urlsplit
 
 import pytest
 from clusters import free_port, process, run, scheduler, tls_options, wait_for
@@ -11,8 +16,9 @@ from pages import ROOT
 from real_runs import BIN, place
 
 from referee.cluster import connection
-from referee.cluster.connection import scheduler_address
+from referee.cluster.connection import check_isolation, connect, scheduler_address
 from referee.errors import UserError
+from referee.sandbox import NO_ISOLATION, ProbeResult, Protection, Rung, State
 
 
 @pytest.fixture
@@ -36,6 +42,53 @@ def test_address_of_this_machine_needs_no_tls(text):
 def test_address_beyond_this_machine_needs_tls(text):
     with pytest.raises(UserError, match="TLS is required beyond this machine; give --tls-ca"):
         scheduler_address(text, None)
+
+
+@pytest.mark.toolchain("openssl")
+def test_bots_that_reach_a_scheduler_need_tls_there(certificates):
+    uid = replace(NO_ISOLATION, rung=Rung.UID)
+    network = ProbeResult(Protection.NETWORK, State.ON, "no address was reached")
+    full = replace(NO_ISOLATION, rung=Rung.FULL, results=(network,))
+    with pytest.raises(UserError, match="TLS is required, because bots on the rung 'uid' reach"):
+        check_isolation("127.0.0.1:8786", None, uid)
+    for address, files, isolation in (
+        ("127.0.0.1:8786", certificates, uid),
+        ("local:2", None, uid),
+        ("127.0.0.1:8786", None, full),
+        ("127.0.0.1:8786", None, NO_ISOLATION),  # bots have the rights of the referee anyway
+    ):
+        check_isolation(address, files, isolation)
+
+
+@pytest.mark.extended("starts clusters")
+async def test_other_programs_cannot_connect_to_a_cluster_of_this_machine(tmp_path):
+    without_certificate = ssl.create_default_context()
+    without_certificate.check_hostname = False
+    without_certificate.verify_mode = ssl.CERT_NONE
+    async with connect("local:1", None, tmp_path) as client:
+        assert await client.run(os.getpid)
+        [worker] = (await client.scheduler.identity())["workers"]
+        for address in (client.scheduler.address, worker):
+            parts = urlsplit(address)
+            assert parts.scheme == "tls"
+            with pytest.raises(UserError, match="no scheduler can be reached"):
+                await connection.check_scheduler(f"tcp://{parts.netloc}", None)
+            reader, writer = await asyncio.open_connection(
+                parts.hostname, parts.port, ssl=without_certificate
+            )
+            with pytest.raises(ssl.SSLError, match="certificate required"):
+                await reader.read()
+            writer.transport.abort()
+
+
+@pytest.mark.extended("probes the isolation")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives each bot a user id of its own")
+def test_cluster_that_bots_reach_is_refused_before_a_game(here):
+    words = ("tournament", "run", here.tournament(), "--cluster", "127.0.0.1:8786")
+    done = here.referee(*words, "--isolation", "uid")
+    assert done.returncode == 2
+    assert "bots on the rung 'uid' reach the scheduler; give --tls-ca" in done.stderr
+    assert "resume" not in done.stdout
 
 
 @pytest.mark.parametrize(
