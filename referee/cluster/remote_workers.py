@@ -161,6 +161,9 @@ class RemoteWorkers:
                 return_when=asyncio.FIRST_COMPLETED,
             )
             self._check_scheduler()
+            if not self._killed.done():
+                # Only the connection of the driver broke, and Dask has made a new one. The bots of the worker saw the deals.
+                self._replace(remote, "was cut off")
             raise WorkerLostError(f"the worker {remote.address} is gone: {error}") from error
         except WorkerLostError as error:
             self._say(f"The unfinished games of {remote.address} are played again: {error}.")
@@ -289,7 +292,13 @@ class RemoteWorkers:
         if self._entering.get(address) is task:
             del self._entering[address]
 
-    def _remove(self, address: str) -> None:
+    def _replace(self, remote: _Remote, what: str) -> None:
+        """End the bots of a Dask worker and prepare it again; do nothing if it is lost. `what` is said of the worker."""
+        if not remote.lost.done():
+            self._remove(remote.address, what)
+            self._begin_enter(remote.address)
+
+    def _remove(self, address: str, what: str = "is gone") -> None:
         self._refusals.pop(address, None)
         if (entering := self._entering.pop(address, None)) is not None:
             entering.cancel()
@@ -301,7 +310,7 @@ class RemoteWorkers:
         if not remote.lost.done():
             remote.lost.set_result(None)
             self._lost[remote.host] += 1
-            self._say(f"The worker {address} is gone. Its games are played again.")
+            self._say(f"The worker {address} {what}. Its games are played again.")
 
     async def _enter(self, address: str) -> None:
         """Prepare a Dask worker for the tournament."""

@@ -308,6 +308,24 @@ async def test_games_that_end_with_the_scheduler_are_not_charged_to_a_worker(cli
             await task
 
 
+async def test_worker_is_deployed_again_before_it_plays_on_after_a_break_of_the_drivers_link(
+    client, said, monkeypatch
+):
+    monkeypatch.setattr(remote_workers, "_LOSS_S", 0.01)
+    client.join("tcp://w:0")
+    async with started(client, said) as workers:
+        begun = [await begin(client, workers, lane) for lane in (0, 1)]
+        for _, job in begun:
+            job.done.set_exception(FutureCancelledError("key", "connection lost"))
+        for task, _ in begun:
+            with pytest.raises(WorkerLostError):
+                await task
+        assert await play(client, workers, 0) == "tcp://w:0"
+    done = [name for _, name, *_ in client.calls]
+    assert done == ["deploy", "deploy", "leave"]
+    assert said == ["The worker tcp://w:0 was cut off. Its games are played again."]
+
+
 async def test_scheduler_that_is_gone_is_not_waited_for_at_the_end(client, said):
     client.join("tcp://w:0")
     client.answers["tcp://w:0"]["leave"] = asyncio.get_running_loop().create_future()
