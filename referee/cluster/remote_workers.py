@@ -101,6 +101,8 @@ class RemoteWorkers:
         self._changed = asyncio.Event()
         """Set when a worker is ready, after `kill`, and when the scheduler is gone: lanes that wait for a worker must look again."""
         self._is_waiting = False
+        self._starting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when the first Dask workers are prepared."""
         self._entering: dict[str, asyncio.Task[None]] = {}
         self._kills: list[asyncio.Future[None]] = []
         self._killed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -112,12 +114,13 @@ class RemoteWorkers:
     def __len__(self) -> int:
         return self._lanes
 
-    async def start(self) -> None:
-        """Prepare the Dask workers that are connected now.
-
-        Raises UserError if there are some, and none can play the tournament.
-        """
+    def start(self) -> None:
+        """Begin to prepare the Dask workers that are connected now. `submit` waits until all of them are prepared."""
         self._client.subscribe_topic("all", self._note_event)
+        self._starting = asyncio.ensure_future(self._prepare_first())
+
+    async def _prepare_first(self) -> None:
+        """Prepare the Dask workers that are connected now. Raises UserError if there are some, and none can play the tournament."""
         await self._compare_with_scheduler()
         while self._entering:
             await asyncio.wait(list(self._entering.values()))
@@ -127,8 +130,10 @@ class RemoteWorkers:
     async def submit(self, number: int, assignment: Assignment) -> list[GameRecord]:
         """Play an assignment of lane `number` on the Dask worker of that lane.
 
-        Raises WorkerLostError if the worker is lost, RefereeError if the scheduler is gone, and the errors of `Workers.submit`.
+        Raises WorkerLostError if the worker is lost, RefereeError if the scheduler is gone, UserError if there are workers at the
+        start and none can play the tournament, and the errors of `Workers.submit`.
         """
+        await self._wait_for_start()
         remote = await self._find_home(number)
         job = self._client.submit(
             member.play,
@@ -204,16 +209,15 @@ class RemoteWorkers:
 
     async def aclose(self) -> None:
         """End all bots on all workers. Without a scheduler they end by themselves, after `member.IDLE_S` at the latest."""
-        for task in self._entering.values():
+        addresses = (*self._remotes, *self._refusals, *self._entering)
+        for task in (self._starting, *self._entering.values()):
             task.cancel()
+        await asyncio.gather(self._starting, return_exceptions=True)
         if self._gone.done():
             return
         self._client.unsubscribe_topic("all")
         deployment = self._request.deployment
-        calls = [
-            call(self._client, address, member.leave, deployment)
-            for address in (*self._remotes, *self._refusals, *self._entering)
-        ]
+        calls = [call(self._client, address, member.leave, deployment) for address in addresses]
         leaving = asyncio.gather(*calls, *self._kills, return_exceptions=True)
         await asyncio.wait(
             (leaving, self._gone), timeout=_LEAVE_S, return_when=asyncio.FIRST_COMPLETED
@@ -237,6 +241,16 @@ class RemoteWorkers:
             raise RefereeError(
                 "the connection to the scheduler is lost; start the scheduler again, then resume the tournament"
             )
+
+    async def _wait_for_start(self) -> None:
+        if not self._starting.done():
+            await asyncio.wait(
+                (self._starting, self._gone, self._killed), return_when=asyncio.FIRST_COMPLETED
+            )
+            self._check_scheduler()
+            if self._killed.done():
+                raise WorkerLostError("no worker was prepared")
+        self._starting.result()
 
     async def _find_home(self, lane: int) -> _Remote:
         """Return the Dask worker of a lane. Wait until there is one."""
@@ -353,7 +367,7 @@ async def cluster_workers(
         isolation: the isolation of bots on this machine. The workers must give the same rung.
         say: see `RemoteWorkers`.
 
-    Raises UserError if no scheduler can be reached, or if there are workers and none can play the tournament.
+    Raises UserError if no scheduler can be reached.
     """
     config = tournament.config
     bots = tournament.bots
@@ -374,7 +388,7 @@ async def cluster_workers(
         )
         watch = asyncio.ensure_future(workers.watch())
         try:
-            await workers.start()
+            workers.start()
             yield workers
         finally:
             await workers.aclose()

@@ -113,7 +113,8 @@ def said():
 async def started(client, said, lanes=3):
     workers = RemoteWorkers(client, REQUEST, lanes, pack=lambda bot: f"<{bot}>", say=said.append)
     watch = asyncio.ensure_future(workers.watch())
-    await workers.start()
+    workers.start()
+    await workers._starting
     yield workers
     await workers.aclose()
     watch.cancel()
@@ -375,6 +376,21 @@ async def test_kill_ends_what_waits_and_what_is_played(client, said):
         with pytest.raises(WorkerLostError):
             await task
     assert ("tcp://w:0", "kill", "s") in client.calls
+
+
+async def test_kill_ends_what_waits_for_a_build(client, said):
+    client.join("tcp://w:0", deploy=("b@2",), add_bot=asyncio.get_running_loop().create_future())
+    workers = RemoteWorkers(client, REQUEST, 1, pack=lambda bot: bot, say=said.append)
+    workers.start()
+    task = asyncio.ensure_future(workers.submit(0, Assignment(0, ())))
+    await settle()
+    assert client.calls[-1][1] == "add_bot"
+    workers.kill()
+    async with asyncio.timeout(5):
+        with pytest.raises(WorkerLostError):
+            await task
+        await workers.aclose()
+    assert client.calls[-1] == ("tcp://w:0", "leave", "s")
 
 
 async def test_all_workers_are_left_at_the_end(client, said):
