@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -59,10 +60,11 @@ class Certificates:
     key: Path
 
     def security(self) -> Security:
-        """Return the settings of Dask. Raises UserError if a file is missing."""
+        """Return the settings of Dask. Raises UserError if a file is missing or cannot be used."""
         for path in (self.authority, self.certificate, self.key):
             if not path.is_file():
                 raise UserError(f"{path}: no such file")
+        self._load()
         own = {"cert": str(self.certificate), "key": str(self.key)}
         words = {
             f"tls_{role}_{name}": path
@@ -71,6 +73,21 @@ class Certificates:
         }
         return Security(tls_ca_file=str(self.authority), require_encryption=True, **words)
 
+    def _load(self) -> None:
+        """Load the files as Dask does. Raises UserError with the name of the first file that cannot be used."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        for path in (self.authority, self.certificate):
+            try:
+                context.load_verify_locations(path)
+            except OSError as error:
+                raise UserError(f"{path}: no certificate in PEM can be read from it") from error
+        try:
+            context.load_cert_chain(self.certificate, self.key, password="")
+        except OSError as error:
+            raise UserError(
+                f"{self.key}: no key of the certificate {self.certificate} can be read from it; it must be PEM, without a password"
+            ) from error
+
 
 def scheduler_address(text: str, certificates: Certificates | None) -> str:
     """Return the address of a scheduler with its protocol, `tcp://` or `tls://`.
@@ -78,12 +95,13 @@ def scheduler_address(text: str, certificates: Certificates | None) -> str:
     Raises UserError if the text is no address, or if the address is not on this machine and there are no certificates.
     """
     address = text if "://" in text else f"{'tls' if certificates else 'tcp'}://{text}"
-    parts = urlsplit(address)
     try:
+        parts = urlsplit(address)
         host, port = parts.hostname, parts.port
+        is_address = address.partition("://")[2] == parts.netloc and "@" not in parts.netloc
     except ValueError:
-        host = port = None
-    if parts.scheme not in {"tcp", "tls"} or not host or not port:
+        is_address = False
+    if not is_address or parts.scheme not in {"tcp", "tls"} or not host or not port:
         raise UserError(f"{text!r} is not the address of a scheduler; write HOST:PORT or {LOCAL}N")
     if (parts.scheme == "tls") != (certificates is not None):
         raise UserError(

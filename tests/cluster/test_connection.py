@@ -16,7 +16,12 @@ from pages import ROOT
 from real_runs import BIN, place
 
 from referee.cluster import connection
-from referee.cluster.connection import check_isolation, connect, scheduler_address
+from referee.cluster.connection import (
+    check_address,
+    check_isolation,
+    connect,
+    scheduler_address,
+)
 from referee.errors import UserError
 from referee.sandbox import NO_ISOLATION, ProbeResult, Protection, Rung, State
 
@@ -42,6 +47,21 @@ def test_address_of_this_machine_needs_no_tls(text):
 def test_address_beyond_this_machine_needs_tls(text):
     with pytest.raises(UserError, match="TLS is required beyond this machine; give --tls-ca"):
         scheduler_address(text, None)
+
+
+@pytest.mark.toolchain("openssl")
+def test_file_for_tls_that_cannot_be_used_is_named(certificates, tmp_path):
+    garbage = tmp_path / "garbage.pem"
+    garbage.write_text("garbage\n")
+    foreign = certificates.key.with_name("authority.key")
+    for name, path in (
+        ("authority", garbage),
+        ("certificate", garbage),
+        ("key", garbage),
+        ("key", foreign),
+    ):
+        with pytest.raises(UserError, match=f"^{path}: no .*PEM"):
+            check_address("10.0.0.1:8786", replace(certificates, **{name: path}))
 
 
 @pytest.mark.toolchain("openssl")
@@ -92,7 +112,23 @@ def test_cluster_that_bots_reach_is_refused_before_a_game(here):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "host", "127.0.0.1:x", "127.0.0.1:99999", "http://127.0.0.1:1", ":1"]
+    "text",
+    [
+        "",
+        "host",
+        "127.0.0.1:x",
+        "127.0.0.1:99999",
+        "http://127.0.0.1:1",
+        ":1",
+        "[::1:8786",
+        "[x]:1",
+        "\u2100:1",
+        "127.0.0.1:8786/foo",
+        "127.0.0.1:8786?",
+        "127.0.0.1:8786#x",
+        "user@127.0.0.1:8786",
+        "127.0.0.1:87\n86",
+    ],
 )
 def test_text_that_is_no_address_is_refused(text):
     with pytest.raises(
