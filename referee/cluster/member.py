@@ -28,6 +28,10 @@ IDLE_S = 120.0
 """A deployment that has played nothing for this time ends its game process. Its driver may have been killed."""
 
 
+class MissingCopyError(WorkerLostError):
+    """This machine has lost the copy of a bot. The worker can play again after a new `deploy`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """What a Dask worker may use on its machine."""
@@ -111,7 +115,7 @@ class Deployment:
         return None
 
     async def play(self, assignment: Assignment) -> list[GameRecord]:
-        """Play an assignment. Raises the errors of `Workers.submit`."""
+        """Play an assignment. Raises MissingCopyError, and the errors of `Workers.submit`."""
         if self._ending is not None:
             self._ending.cancel()
         self._playing += 1
@@ -152,13 +156,21 @@ class Deployment:
         return await self._resources.enter_async_context(aclosing(workers))
 
     def _localize(self, assignment: Assignment) -> Assignment:
-        """Return the assignment with the bots' folders and the isolation of this machine."""
+        """Return the assignment with the bots' folders and the isolation of this machine.
+
+        Raises MissingCopyError if the copy of a bot cannot be read.
+        """
         specs: dict[BotSpec, BotSpec] = {}
 
         def localize(spec: BotSpec | None) -> BotSpec | None:
             if spec is not None and spec not in specs:
                 content_hash = self.request.bots[str(spec.bot)]
-                folder = self._workshop.spec(spec.bot.name, content_hash).folder
+                try:
+                    folder = self._workshop.spec(spec.bot.name, content_hash).folder
+                except UserError as error:
+                    raise MissingCopyError(
+                        f"{socket.gethostname()}: {self._place.folder}: no copy of {spec.bot} can be read"
+                    ) from error
                 specs[spec] = replace(spec, folder=folder)
             return None if spec is None else specs[spec]
 

@@ -18,7 +18,7 @@ from distributed import Client
 from referee.cluster import member
 from referee.cluster.connection import LOST, Certificates, call, connect, prepare
 from referee.cluster.host import CORE
-from referee.cluster.member import DeploymentRequest
+from referee.cluster.member import DeploymentRequest, MissingCopyError
 from referee.errors import RefereeError, UserError
 from referee.records import BotId, GameRecord
 from referee.roster.roster import Roster
@@ -170,6 +170,9 @@ class RemoteWorkers:
                 # Only the connection of the driver broke, and Dask has made a new one. The bots of the worker saw the deals.
                 self._replace(remote, "was cut off")
             raise WorkerLostError(f"the worker {remote.address} is gone: {error}") from error
+        except MissingCopyError as error:
+            self._replace(remote, f"lacks a bot: {error}")
+            raise
         except WorkerLostError as error:
             self._say(f"The unfinished games of {remote.address} are played again: {error}.")
             raise

@@ -6,11 +6,16 @@ import asyncio
 import socket
 
 import pytest
+from orders import game_order
 from test_remote_workers import REQUEST
 
+from referee.bots.manifest import BotSpec
+from referee.clocks import Clocks
 from referee.cluster import member
-from referee.cluster.member import Deployment, Place
+from referee.cluster.member import Deployment, MissingCopyError, Place
 from referee.errors import UserError
+from referee.records import BotId
+from referee.rules.ruleset import RULESETS
 from referee.sandbox import NO_ISOLATION, Rung
 from referee.tournament.assignments import Assignment
 from referee.tournament.workers import WorkerLostError
@@ -87,6 +92,17 @@ async def test_game_process_stays_for_the_next_games(deployment):
     assert (FakeWorkers.opened, FakeWorkers.closed) == (1, 0)
     await deployment.close()
     assert FakeWorkers.closed == 1
+
+
+async def test_missing_copy_of_a_bot_names_the_host_and_the_bot(deployment, tmp_path):
+    specs = tuple(
+        BotSpec(BotId(name, version), tmp_path, ("./bot",)) for name, version in ("a1", "b2")
+    )
+    task = game_order("cup-1", RULESETS["duel"], specs, clocks=Clocks(), max_strikes=3)
+    with pytest.raises(
+        MissingCopyError, match=f"^{socket.gethostname()}: .*no copy of a@1 can be read"
+    ):
+        await deployment.play(Assignment(0, ((task,),)))
 
 
 @pytest.mark.usefixtures("deployment")

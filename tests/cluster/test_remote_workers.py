@@ -10,7 +10,7 @@ import pytest
 from distributed.client import FutureCancelledError
 
 from referee.cluster import connection, member, remote_workers
-from referee.cluster.member import DeploymentRequest
+from referee.cluster.member import DeploymentRequest, MissingCopyError
 from referee.cluster.remote_workers import RemoteWorkers
 from referee.errors import RefereeError, UserError
 from referee.sandbox import Rung
@@ -287,6 +287,21 @@ async def test_process_that_died_on_a_worker_is_told(client, said):
         with pytest.raises(WorkerLostError):
             await task
     assert said == ["The unfinished games of tcp://w:0 are played again: worker 0 died."]
+
+
+async def test_worker_that_has_lost_a_bot_gets_it_again(client, said):
+    client.join("tcp://w:0")
+    async with started(client, said) as workers:
+        task, job = await begin(client, workers, 0)
+        client.answers["tcp://w:0"]["deploy"] = ("b@2",)
+        job.done.set_exception(MissingCopyError("host: no copy of b@2 can be read"))
+        with pytest.raises(WorkerLostError):
+            await task
+        assert await play(client, workers, 0) == "tcp://w:0"
+    assert [name for _, name, *_ in client.calls] == ["deploy", "deploy", "add_bot", "leave"]
+    assert said == [
+        "The worker tcp://w:0 lacks a bot: host: no copy of b@2 can be read. Its games are played again."
+    ]
 
 
 async def test_lost_scheduler_ends_the_run(client, said):
