@@ -308,8 +308,8 @@ def is_loopback(host: str) -> bool:
 
 async def prepare(
     client: Client, address: str, request: DeploymentRequest, pack: Callable[[str], bytes]
-) -> str:
-    """Compare versions, test the isolation, and build the missing bots. Return why the worker cannot play; empty if it can.
+) -> None:
+    """Compare versions, test the isolation, and build the missing bots.
 
     Args:
         client: the connection to the scheduler.
@@ -317,23 +317,18 @@ async def prepare(
         request: what the worker needs to know.
         pack: returns the archive of a bot (`name@version`), as `Workshop.pack` does.
 
-    Raises the errors in `LOST` if the worker is gone.
+    Raises UserError if the worker cannot play the tournament, the errors in `LOST` if the worker is gone, and any other error
+    if it may be able to play later, for example OSError if its disk is full.
     """
-    try:
-        await _compare_versions(client, address)
-        missing = await call(client, address, member.deploy, request)
-        reasons = []
-        for bot in missing:
-            arguments = request.deployment, bot, pack(bot)
-            if reason := await call(client, address, member.add_bot, *arguments):
-                reasons.append(f"{bot} cannot be built: {reason}")
-        return "; ".join(reasons)
-    except UserError as error:
-        return str(error)
-    except LOST:
-        raise
-    except Exception as error:  # noqa: BLE001 - whatever it is, this worker cannot play
-        return f"{type(error).__name__}: {error}"
+    await _compare_versions(client, address)
+    missing = await call(client, address, member.deploy, request)
+    reasons = []
+    for bot in missing:
+        arguments = request.deployment, bot, pack(bot)
+        if reason := await call(client, address, member.add_bot, *arguments):
+            reasons.append(f"{bot} cannot be built: {reason}")
+    if reasons:
+        raise UserError("; ".join(reasons))
 
 
 async def call(client: Client, address: str, function: Callable[..., Any], *arguments: Any) -> Any:

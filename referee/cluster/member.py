@@ -104,13 +104,13 @@ class Deployment:
         )
 
     async def add_bot(self, bot: str, archive: bytes) -> str | None:
-        """Build a bot from an archive of `Workshop.pack`. Return what is wrong, or None."""
+        """Build a bot from an archive of `Workshop.pack`. Return what is wrong with the bot or the archive, or None."""
         try:
             with run_folder() as scratch:  # removed by a later run if this process is killed
                 await self._workshop.unpack(archive, self.request.bots[bot], scratch)
         except BuildError as error:
             return f"{error}\n{error.output}"
-        except (UserError, OSError) as error:
+        except UserError as error:
             return str(error)
         return None
 

@@ -92,6 +92,8 @@ class RemoteWorkers:
         """The Dask workers that can play, by address."""
         self._refusals: dict[str, str] = {}
         """Why a Dask worker cannot play, by address."""
+        self._failures: dict[str, str] = {}
+        """The last error of each Dask worker that could not be prepared but may play later, by address. These are prepared again at each comparison."""
         self._homes: dict[int, _Remote] = {}
         """Where each lane lives."""
         self._games: Counter[str] = Counter()
@@ -124,8 +126,10 @@ class RemoteWorkers:
         await self._compare_with_scheduler()
         while self._entering:
             await asyncio.wait(list(self._entering.values()))
-        if self._refusals and not self._remotes:
-            raise UserError("no worker can play:\n" + "\n".join(self._refusals.values()))
+        reasons = self._refusals | self._failures
+        if reasons and not self._remotes:
+            lines = (f"{address}: {reason}" for address, reason in reasons.items())
+            raise UserError("no worker can play:\n" + "\n".join(lines))
 
     async def submit(self, number: int, assignment: Assignment) -> list[GameRecord]:
         """Play an assignment of lane `number` on the Dask worker of that lane.
@@ -212,7 +216,7 @@ class RemoteWorkers:
 
     async def aclose(self) -> None:
         """End all bots on all workers. Without a scheduler they end by themselves, after `member.IDLE_S` at the latest."""
-        addresses = (*self._remotes, *self._refusals, *self._entering)
+        addresses = sorted({*self._remotes, *self._refusals, *self._failures, *self._entering})
         for task in (self._starting, *self._entering.values()):
             task.cancel()
         await asyncio.gather(self._starting, return_exceptions=True)
@@ -286,7 +290,8 @@ class RemoteWorkers:
         self._scheduler_id = self._scheduler_id or identity["id"]
         for address in identity["workers"]:
             self._begin_enter(address)
-        for address in self._remotes.keys() - identity["workers"].keys():
+        known = {*self._remotes, *self._refusals, *self._failures}
+        for address in known - identity["workers"].keys():
             self._remove(address)
         return bool(identity["id"] == self._scheduler_id)
 
@@ -317,6 +322,7 @@ class RemoteWorkers:
 
     def _remove(self, address: str, what: str = "is gone") -> None:
         self._refusals.pop(address, None)
+        self._failures.pop(address, None)
         if (entering := self._entering.pop(address, None)) is not None:
             entering.cancel()
         remote = self._remotes.pop(address, None)
@@ -332,13 +338,21 @@ class RemoteWorkers:
     async def _enter(self, address: str) -> None:
         """Prepare a Dask worker for the tournament."""
         try:
-            reason = await prepare(self._client, address, self._request, self._pack)
+            await prepare(self._client, address, self._request, self._pack)
         except LOST:
             return  # gone before it was ready
-        if reason:
-            self._refusals[address] = f"{address}: {reason}"
-            self._say(f"The worker {address} cannot play: {reason}")
+        except UserError as error:
+            self._refusals[address] = str(error)
+            self._failures.pop(address, None)
+            self._say(f"The worker {address} cannot play: {error}")
             return
+        except Exception as error:  # noqa: BLE001 - whatever it is, it may pass
+            reason = f"{type(error).__name__}: {error}"
+            if self._failures.get(address) != reason:
+                self._say(f"The worker {address} cannot play yet: {reason}")
+            self._failures[address] = reason
+            return
+        self._failures.pop(address, None)
         lost = asyncio.get_running_loop().create_future()
         self._remotes[address] = _Remote(address, lost)
         if len(self._remotes) == self._lanes + 1:

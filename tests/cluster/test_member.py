@@ -94,6 +94,15 @@ async def test_game_process_stays_for_the_next_games(deployment):
     assert FakeWorkers.closed == 1
 
 
+async def test_full_disk_is_no_fault_of_a_bot(deployment, monkeypatch):
+    async def unpack(*_):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(deployment._workshop, "unpack", unpack)
+    with pytest.raises(OSError, match="No space left"):
+        await deployment.add_bot("a@1", b"")
+
+
 async def test_missing_copy_of_a_bot_names_the_host_and_the_bot(deployment, tmp_path):
     specs = tuple(
         BotSpec(BotId(name, version), tmp_path, ("./bot",)) for name, version in ("a1", "b2")

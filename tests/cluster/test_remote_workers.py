@@ -370,7 +370,30 @@ async def test_workers_that_come_and_go_without_an_event_are_noticed(client, sai
         assert await play(client, workers, 0) == "tcp://w:1"
 
 
-async def test_worker_with_an_unexpected_error_is_refused(client, said):
+async def test_worker_with_a_passing_error_plays_as_soon_as_it_can(client, said):
+    client.join("tcp://w:0")
+    client.join("tcp://w:1", deploy=("b@2",), add_bot=OSError("No space left on device"))
+    async with started(client, said, lanes=2) as workers:
+        async with asyncio.timeout(5):
+            while len([call for call in client.calls if call[1] == "add_bot"]) < 3:  # noqa: ASYNC110 - the fake has no event
+                await asyncio.sleep(0.01)
+        assert said == ["The worker tcp://w:1 cannot play yet: OSError: No space left on device"]
+        client.answers["tcp://w:1"] = {}
+        async with asyncio.timeout(5):
+            while sum(host.idle for host in workers.list_hosts()) < 2:  # noqa: ASYNC110 - the fake has no event
+                await asyncio.sleep(0.01)
+        assert {await play(client, workers, lane) for lane in (0, 1)} == {"tcp://w:0", "tcp://w:1"}
+
+
+async def test_worker_that_cannot_play_is_prepared_once(client, said):
+    client.join("tcp://w:0")
+    client.join("tcp://w:1", deploy=("b@2",), add_bot="go: command not found")
+    async with started(client, said):
+        await asyncio.sleep(0.15)  # some comparisons
+    assert len([call for call in client.calls if call[1] == "add_bot"]) == 1
+
+
+async def test_no_worker_plays_with_an_unexpected_error(client, said):
     client.join("tcp://w:0", deploy=OSError("No space left on device"))
     with pytest.raises(UserError, match="tcp://w:0: OSError: No space left on device"):
         async with started(client, said):
