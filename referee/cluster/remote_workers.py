@@ -61,7 +61,7 @@ class _Remote:
 class RemoteWorkers:
     """Implements `WorkerGroup` with a number for each lane: `submit(n, …)` plays lane n on the Dask worker that has the lane.
 
-    A lane moves when its Dask worker is lost, or when another one has at least two lanes fewer. Each game is stored once, and only
+    A lane moves when its Dask worker is lost, or when another one has at least two unfinished lanes fewer. Each game is stored once, and only
     games that are not stored are played again.
 
     Args:
@@ -96,6 +96,8 @@ class RemoteWorkers:
         """The last error of each Dask worker that could not be prepared but may play later, by address. These are prepared again at each comparison."""
         self._homes: dict[int, _Remote] = {}
         """Where each lane lives."""
+        self._finished: set[int] = set()
+        """The lanes that have no games before the next look: nothing of them was submitted when their last stretch ended."""
         self._games: Counter[str] = Counter()
         """How many games each host has played."""
         self._lost: Counter[str] = Counter()
@@ -138,6 +140,9 @@ class RemoteWorkers:
         start and none can play the tournament, and the errors of `Workers.submit`.
         """
         await self._wait_for_start()
+        if self._finished >= self._homes.keys():
+            self._finished.clear()  # a look has given all lanes new games
+        self._finished.discard(number)
         remote = await self._find_home(number)
         job = self._client.submit(
             member.play,
@@ -184,6 +189,7 @@ class RemoteWorkers:
             raise WorkerLostError(f"the worker {remote.address} is gone")
         finally:
             remote.stretches -= 1
+            self._finished.add(number)
             result.cancel()
             if not self._gone.done():
                 job.release()
@@ -272,13 +278,17 @@ class RemoteWorkers:
             await self._changed.wait()
         self._is_waiting = False
         home = self._homes.get(lane)
-        emptiest = min(self._remotes.values(), key=lambda remote: len(remote.lanes))
-        if home is None or len(home.lanes) > len(emptiest.lanes) + 1:
+        emptiest = min(self._remotes.values(), key=self._count_lanes)
+        if home is None or self._count_lanes(home) > self._count_lanes(emptiest) + 1:
             if home is not None:
                 home.lanes.discard(lane)
             emptiest.lanes.add(lane)
             home = self._homes[lane] = emptiest
         return home
+
+    def _count_lanes(self, remote: _Remote) -> int:
+        """Return the number of unfinished lanes that live on a Dask worker."""
+        return len(remote.lanes - self._finished)
 
     async def _compare_with_scheduler(self) -> bool:
         """Note the workers that have come or gone without an event. Return False if the scheduler is gone, or was replaced by another."""

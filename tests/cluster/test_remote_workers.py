@@ -194,23 +194,49 @@ async def test_only_missing_bots_are_sent(client, said):
     assert sent == [("tcp://w:1", "add_bot", "s", "b@2", "<b@2>")]
 
 
+async def play_all(client, workers, lanes):
+    """Play a stretch of each lane, all at the same time; return where."""
+    begun = [await begin(client, workers, lane) for lane in range(lanes)]
+    for task, job in begun:
+        job.done.set_result(RECORDS)
+        assert await task == RECORDS
+    return [job.address for _, job in begun]
+
+
 async def test_lanes_are_spread_and_stay_where_they_are(client, said):
     for number in range(2):
         client.join(f"tcp://w:{number}")
     async with started(client, said, lanes=4) as workers:
-        first = [await play(client, workers, lane) for lane in range(4)]
-        assert [await play(client, workers, lane) for lane in range(4)] == first
+        first = await play_all(client, workers, 4)
+        assert await play_all(client, workers, 4) == first
     assert sorted(first) == ["tcp://w:0", "tcp://w:0", "tcp://w:1", "tcp://w:1"]
 
 
 async def test_lanes_move_to_a_new_worker_until_the_numbers_are_equal(client, said):
     client.join("tcp://w:0")
     async with started(client, said, lanes=4) as workers:
-        assert {await play(client, workers, lane) for lane in range(4)} == {"tcp://w:0"}
+        assert set(await play_all(client, workers, 4)) == {"tcp://w:0"}
         client.join("tcp://w:1")
         await settle()
-        homes = [await play(client, workers, lane) for lane in range(4)]
+        homes = await play_all(client, workers, 4)
+        assert await play_all(client, workers, 4) == homes
     assert sorted(homes) == ["tcp://w:0", "tcp://w:0", "tcp://w:1", "tcp://w:1"]
+
+
+async def test_worker_whose_lanes_are_finished_gets_one_of_another_worker(client, said):
+    for number in range(2):
+        client.join(f"tcp://w:{number}")
+    async with started(client, said, lanes=4) as workers:
+        begun = [await begin(client, workers, lane) for lane in range(4)]
+        slow = begun[3][1].address
+        for task, job in begun:
+            if job.address != slow:  # both lanes end here
+                job.done.set_result(RECORDS)
+                await task
+        task, job = begun[3]
+        job.done.set_result(RECORDS)
+        await task
+        assert await play(client, workers, 3) != slow
 
 
 async def test_lost_worker_is_told_once_and_its_lanes_move(client, said):
