@@ -66,7 +66,7 @@ class PlacePlugin(WorkerPlugin):
         member.set_place(self._place)
 
     async def teardown(self, worker: Worker) -> None:
-        """Called by Dask before this process ends, because it would not exit until the game process has ended."""
+        """End the game processes first: this process cannot exit while one runs."""
         del worker
         await member.kill_all()
 

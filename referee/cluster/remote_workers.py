@@ -221,7 +221,7 @@ class RemoteWorkers:
         ]
 
     async def aclose(self) -> None:
-        """End all bots on all workers. Without a scheduler they end by themselves, after `member.IDLE_S` at the latest."""
+        """End all bots on all workers. Without a scheduler they end by themselves, `member.IDLE_S` after the portion in play."""
         addresses = sorted({*self._remotes, *self._refusals, *self._failures, *self._entering})
         for task in (self._starting, *self._entering.values()):
             task.cancel()
