@@ -72,8 +72,9 @@ def bot_page(views: LeagueViews, links: Links, bot: str) -> Page:
 
 
 def _describe_versions(views: LeagueViews, links: Links, bot: StoredBot) -> dict[str, Any]:
-    versions = [row for row in views.bots() if BotId.parse(row.bot).name == bot.name]
-    (own,) = (row for row in versions if row.bot == str(bot.bot))
+    name = str(bot.bot)
+    versions = [row for row in views.bots(having=name) if BotId.parse(row.bot).name == bot.name]
+    (own,) = (row for row in versions if row.bot == name)
     return {
         "versions": versions,
         "about": details(replace(own, folder=Path(own.folder).name), links),

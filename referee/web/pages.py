@@ -196,7 +196,7 @@ class SeedCommitment:
 def tournament_page(views: LeagueViews, links: Links, name: str) -> Page:
     """Return the page of a tournament. Raises NotFoundError if the league has no such tournament."""
     tournament, choice = views.tournament(name), GameFilter(tournament=name)
-    (row,) = (row for row in views.tournaments() if row.tournament == name)
+    (row,) = (row for row in views.tournaments(having=name) if row.tournament == name)
     status, judged = views.status(name), views.judge(choice)
     return Page(
         "tournament.html",
@@ -254,13 +254,18 @@ def download(views: LeagueViews, file: str) -> tuple[bytes, str]:
 
 
 def _rulesets(views: LeagueViews, links: Links, choice: GameFilter) -> list[RulesetPart] | None:
-    """Return the part of each ruleset. Return None if the ratings are still being computed."""
+    """Return the part of each ruleset. Return None if the ratings are still being computed.
+
+    A ruleset whose first games are newer than the kept standings is left out until these are made again.
+    """
     standings = views.standings(choice, patience_s=views.patience_s)
     if standings is None:
         return None
     pairs, parts = views.pairs(choice), []
     for ruleset, analysis in views.analyses(choice).items():
         rows = [row for row in standings if row.ruleset == ruleset]
+        if not rows:
+            continue
         (table,) = tables(RatingRow, rows, links, "Ratings")
         compared = [row for row in pairs if row.ruleset == ruleset]
         grid = crosstable([row.bot for row in rows], compared, links)

@@ -93,6 +93,13 @@ def speed(ends_us: Iterable[int], missing: int) -> Speed | None:
     return Speed(games * SECOND_US / span_us, missing * span_us // games)
 
 
+class _Games(NamedTuple):
+    """The selected games, and the analysis of those of each ruleset."""
+
+    columns: ResultColumns
+    analyses: dict[str, Analysis]
+
+
 class LeagueViews:
     """A league as the pages see it. Several threads may use it.
 
@@ -119,19 +126,34 @@ class LeagueViews:
         self._ratings: dict[GameFilter, BackgroundRatings] = {}
         self._keepers: dict[GameFilter, HistoryKeeper] = {}
 
-    def tournaments(self) -> tuple[TournamentRow, ...]:
-        """Return a row for each tournament, newest first."""
-        return self._cache.get(
-            "tournaments", lambda: tournament_rows(self.league.tournaments())[::-1]
-        )
+    def tournaments(self, *, having: str | None = None) -> tuple[TournamentRow, ...]:
+        """Return a row for each tournament, newest first.
+
+        The rows may be outdated. But if the tournament `having` is missing in them, they are read again.
+        """
+
+        def read() -> tuple[TournamentRow, ...]:
+            return tournament_rows(self.league.tournaments())[::-1]
+
+        rows = self._cache.get("tournaments", read)
+        return rows if having is None or having in {row.tournament for row in rows} else read()
 
     def columns(self, choice: GameFilter) -> ResultColumns:
         """Return the results of the selected games as arrays. Raises NotFoundError for an unknown tournament."""
-        return self._cache.get(("columns", choice), lambda: choice.columns(self.league))
+        return self._games(choice).columns
 
     def analyses(self, choice: GameFilter) -> dict[str, Analysis]:
         """Return the analysis of the selected games of each ruleset."""
-        return self._cache.get(("analyses", choice), lambda: analyses(self.columns(choice)))
+        return self._games(choice).analyses
+
+    def _games(self, choice: GameFilter) -> _Games:
+        """Return games and analyses that fit each other, because they are kept as one value."""
+
+        def make() -> _Games:
+            columns = choice.columns(self.league)
+            return _Games(columns, analyses(columns))
+
+        return self._cache.get(("games", choice), make)
 
     def standings(self, choice: GameFilter, *, patience_s: float | None) -> list[RatingRow] | None:
         """Return the ratings of the bots in the selected games, ruleset by ruleset, best bot first.
@@ -140,8 +162,7 @@ class LeagueViews:
         """
 
         def make() -> list[RatingRow]:
-            games = self.columns(choice)
-            analysed = self.analyses(choice)
+            games, analysed = self._games(choice)
             background = self._ratings.setdefault(choice, BackgroundRatings(self.league, choice))
             return rating_table(background.rate(games, patience_s), games, analysed)
 
@@ -250,12 +271,17 @@ class LeagueViews:
             lambda: self.league.faults(tournament=tournament, bot=bot, limit=limit),
         )
 
-    def bots(self) -> tuple[BotRow, ...]:
-        """Return a row for each version of each bot, in the order of submission."""
-        league = self.league
-        return self._cache.get(
-            "bots", lambda: bot_rows(league.bots(), league.game_counts(), self.faults())
-        )
+    def bots(self, *, having: str | None = None) -> tuple[BotRow, ...]:
+        """Return a row for each version of each bot, in the order of submission.
+
+        The rows may be outdated. But if the version `having` is missing in them, they are read again.
+        """
+
+        def read() -> tuple[BotRow, ...]:
+            return bot_rows(self.league.bots(), self.league.game_counts(), self.faults())
+
+        rows = self._cache.get("bots", read)
+        return rows if having is None or having in {row.bot for row in rows} else read()
 
     def usage(self, bot: str) -> UsageRow | None:
         """Return the CPU time and memory of a bot; None if they were never measured."""
