@@ -43,6 +43,8 @@ from referee.web.views import LeagueViews
 _COMPRESSION = 5
 """The level of gzip. Higher levels take more time and save little."""
 _KEPT_PAGES = 100
+_AGAIN_S = 5
+"""After an error, an open page is loaded again after this time in seconds."""
 _LIST_KEYS = ("page", *(field.name for field in fields(GameChoice)))
 """What the address of a list of games can have after the question mark."""
 _Query = tuple[tuple[str, str | None], ...]
@@ -297,9 +299,14 @@ class _Assets(StaticFiles):
 
 
 def _problem(status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a page that says what is wrong and leads back to the league."""
+    """Return a page that says what is wrong and leads back to the league.
+
+    An open page that gets this response instead of its new content stays as it is. The header `x-newer-in-s` makes `live.js` try again.
+    """
     title = "Not found" if status == 404 else "This page cannot be shown"  # noqa: PLR2004
     shown = Page("problem.html", title, {"explanation": text}, live=False)
     return HTMLResponse(
-        render(shown, LINKS), status, {"cache-control": "no-store", **(headers or {})}
+        render(shown, LINKS),
+        status,
+        {"cache-control": "no-store", "x-newer-in-s": str(_AGAIN_S), **(headers or {})},
     )

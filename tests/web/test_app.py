@@ -140,6 +140,12 @@ def test_error_of_the_league_is_shown_as_text(client, monkeypatch):
     assert "&lt;b&gt;broken&lt;/b&gt;" in response.text
 
 
+@pytest.mark.parametrize("error", [RefereeError("the database is locked"), ValueError("a bug")])
+def test_open_page_is_loaded_again_after_an_error(client, monkeypatch, error):
+    monkeypatch.setattr(pages, "league_page", fail(error))
+    assert float(client.get("/").headers["x-newer-in-s"]) > 0
+
+
 def test_page_that_a_browser_has_is_not_sent_again(client):
     first = client.get("/")
     again = client.get("/", headers={"if-none-match": f'"x", {first.headers["etag"]}'})
