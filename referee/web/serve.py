@@ -75,7 +75,8 @@ def serve(
         host: the name or address at which the server listens.
         port: the port; 0 for a free one.
         on_ready: called with the addresses of the first page and of the seat when the server accepts connections.
-        exit_code: the exit code of this process if a page is still in the making `_GRACE_S` after a signal.
+        exit_code: the exit code of this process if a page is still in the making `_GRACE_S` after a signal, and after a
+            second SIGINT.
 
     Raises UserError if the server cannot listen at the host or the port.
     """
@@ -130,9 +131,14 @@ class _Server(uvicorn.Server):
         self._on_ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Note the signal. From now on, log no lines about responses that are given up."""
+        """Note the signal. From now on, log no lines about responses that are given up.
+
+        The second SIGINT ends this process at once: `shutdown` may wait a minute for a finished game that cannot be stored.
+        """
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
         super().handle_exit(sig, frame)
+        if self.force_exit:
+            os._exit(self._exit_code)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End all games, then close all connections."""

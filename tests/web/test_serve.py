@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
@@ -9,8 +10,11 @@ import time
 from contextlib import ExitStack
 
 import pytest
+import uvicorn
 from real_runs import place
 from served import serving, store_game
+
+from referee.web.serve import _Server
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SOON_S = 10
@@ -107,6 +111,16 @@ def test_signal_ends_a_server_with_an_open_stream(here, number):
         server.process.send_signal(number)
         assert server.process.wait(SOON_S) == 130
         assert server.process.stdout.read() == ""
+
+
+def test_second_sigint_ends_the_process_at_once(monkeypatch):
+    ended = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+    server = _Server(uvicorn.Config(None), None, None, print, 130)
+    server.handle_exit(signal.SIGINT, None)
+    assert ended == []
+    server.handle_exit(signal.SIGINT, None)
+    assert ended == [130]
 
 
 @pytest.mark.extended("starts more servers")
