@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import re
 import socket
 import time
 from collections.abc import Callable, Container, Mapping
@@ -49,6 +50,8 @@ _LIST_KEYS = ("page", *(field.name for field in fields(GameChoice)))
 """What the address of a list of games can have after the question mark."""
 _Query = tuple[tuple[str, str | None], ...]
 """Keys and values after the question mark of an address."""
+_HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::[0-9]*)?")
+"""A header Host: a name or an address, IPv6 in brackets, and perhaps a port."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
@@ -143,7 +146,7 @@ class _Endpoints:
     def _show(self, request: Request, make: Callable[[], Page], query: _Query = ()) -> Response:
         """Return a page, made anew if the kept one is outdated. `query` is what the page depends on besides its path."""
         rendered, newer_in_s = self._kept.look_up(
-            (request.url.path, query), lambda: _Rendered.of(make())
+            (_path(request), query), lambda: _Rendered.of(make())
         )
         return rendered.response(request, newer_in_s)
 
@@ -193,13 +196,15 @@ class Guard:
 
     def _refuse(self, request: Request) -> Response | None:
         """Return the response to a request that is not for the application; None for any other request."""
-        name = _name_in(request.headers.get("host", ""))
-        if "*" not in self._hosts and name not in self._hosts:
+        host = _HOST.fullmatch(request.headers.get("host", ""))
+        if host is None:
+            return _problem(400, "The header Host of this request is not a name or an address.")
+        if "*" not in self._hosts and (host["address"] or host["name"]).lower() not in self._hosts:
             return _problem(
                 400,
                 "This server has another host name. Use the address that it printed at its start.",
             )
-        is_form = request.method == "POST" and request.url.path.startswith(f"{self._forms}/")
+        is_form = request.method == "POST" and _path(request).startswith(f"{self._forms}/")
         if request.method not in {"GET", "HEAD"} and not is_form:
             return _problem(405, "This page can only be read.", {"allow": "GET, HEAD"})
         return None
@@ -232,11 +237,10 @@ def is_loopback(host: str) -> bool:
     return host.lower() == "localhost" if address is None else address.is_loopback
 
 
-def _name_in(header: str) -> str:
-    """Return the name or address of a header Host in lower case, without the port and the brackets of IPv6."""
-    if header.startswith("["):
-        return header[1:].partition("]")[0].lower()
-    return header.partition(":")[0].lower()
+def _path(request: Request) -> str:
+    """Return the path of an address. `request.url` may be made from the header Host, so its path could be another one."""
+    path: str = request.scope["path"]
+    return path
 
 
 def with_brackets(host: str) -> str:

@@ -8,6 +8,8 @@ from types import SimpleNamespace
 import pytest
 from client import HOST, Client, make_app
 from real_runs import place
+from starlette.datastructures import URL
+from starlette.requests import Request
 
 from referee.errors import RefereeError
 from referee.store.league import League
@@ -79,10 +81,28 @@ def test_refusals_and_bugs_have_the_policy_too(client, monkeypatch):
         (f"{HOST}.evil.test:80", 400),
         ("", 400),
         ("[::1]:80", 400),
+        (f"{HOST}:8080/?", 400),
+        (f"{HOST}:80@evil.test", 400),
+        (f"{HOST}#", 400),
+        ("[::1", 400),
     ],
 )
 def test_only_known_hosts_are_answered(client, host, status):
     assert client.get("/", headers={"host": host}).status_code == status
+
+
+@pytest.mark.parametrize("host", ["[::1", "a/?", "a b", ""])
+def test_malformed_host_is_refused_where_all_hosts_are_known(views, host):
+    response = Client(make_app(views, ["*"])).get("/", headers={"host": host})
+    assert (response.status_code, "The header Host" in response.text) == (400, True)
+
+
+def test_page_is_kept_by_its_path_whatever_its_url_is_said_to_be(client, monkeypatch):
+    monkeypatch.setattr(Request, "url", URL("http://referee.test/"))
+    assert client.get("/games").text != client.get("/").text
+    assert client.request("POST", "/sit/wrong/start").status_code == 404
+    monkeypatch.setattr(Request, "url", URL("http://referee.test/sit/"))
+    assert client.request("POST", "/").status_code == 405
 
 
 @pytest.mark.parametrize(
