@@ -35,7 +35,7 @@ from referee.store import GameChoice
 from referee.web import pages
 from referee.web.board import board_script, phrases_script
 from referee.web.bot_pages import bot_page, history_page, pair_page
-from referee.web.cache import Cache
+from referee.web.cache import Cache, NotReadyError
 from referee.web.lobby import Lobby
 from referee.web.seat_pages import SCRIPT, SEAT, Endpoint, seat_routes
 from referee.web.templates import LINKS, STATIC, Page, render
@@ -74,7 +74,7 @@ def create_app(
         hosts: the accepted values of the header Host, without a port. `*` accepts all.
         events: answers a request with a stream of the changes of the league.
     """
-    handlers = (NotFoundError, RefereeError, HTTPException, Exception)
+    handlers = (NotFoundError, RefereeError, HTTPException, NotReadyError, Exception)
     app = Starlette(
         routes=_list_routes(_Endpoints(views), lobby, events),
         middleware=[Middleware(GZipMiddleware, compresslevel=_COMPRESSION)],
@@ -157,6 +157,9 @@ def _handle_error(_request: Request, error: Exception) -> Response:
         is_missing = error.status_code == 404  # noqa: PLR2004
         text = "There is no page at this address." if is_missing else error.detail
         return _problem(error.status_code, text, error.headers)
+    if isinstance(error, NotReadyError):
+        text = "The ratings are being computed. Try again in some seconds."
+        return _problem(503, text, {"retry-after": str(_AGAIN_S)})
     if isinstance(error, NotFoundError):
         return _problem(404, str(error))
     if isinstance(error, RefereeError):

@@ -13,7 +13,7 @@ from referee.ratings.trueskill import Histories, RatingHistories, Ratings
 from referee.reports.selection import GameFilter, stored_checkpoint
 from referee.result_columns import ResultColumns
 from referee.store.league import League
-from referee.web.cache import DELAY_FACTOR, MAX_DELAY_S, note_outdated_input
+from referee.web.cache import DELAY_FACTOR, MAX_DELAY_S, NotReadyError, note_outdated_input
 
 _MANY = 2_000
 """More games take more than half a second to rate."""
@@ -28,10 +28,6 @@ Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 Computation = tuple[ResultColumns, Future[Ratings]]
 """Games, and the ratings after them."""
-
-
-class NotReadyError(Exception):
-    """The ratings are still being computed."""
 
 
 def _begin_in_thread(compute: Callable[[Argument], Result], argument: Argument) -> Future[Result]:

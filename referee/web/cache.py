@@ -38,6 +38,10 @@ def note_outdated_input(again_at_s: float) -> None:
         outdated.append(again_at_s)
 
 
+class NotReadyError(Exception):
+    """The value is still being computed, and the caller does not wait longer."""
+
+
 class Kept(NamedTuple, Generic[Value]):
     """A value of a cache."""
 
@@ -77,27 +81,42 @@ class Cache:
         self._lock = Lock()
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
 
-    def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
+    def get(
+        self, key: Hashable, make: Callable[[], Value], patience_s: float | None = None
+    ) -> Value:
         """Return the value of `key`; see `look_up`."""
-        return self.look_up(key, make).value
+        return self.look_up(key, make, patience_s).value
 
-    def look_up(self, key: Hashable, make: Callable[[], Value]) -> Kept[Value]:
+    def look_up(
+        self, key: Hashable, make: Callable[[], Value], patience_s: float | None = None
+    ) -> Kept[Value]:
         """Return the value of `key`. Call `make` if there is no value, or if it is outdated and its delay is over.
 
-        The delay begins when a value was made; see `DELAY_FACTOR`. While another thread calls `make`, the outdated value is
-        returned. An error of `make` is raised, and not kept.
+        The delay begins when a value was made; see `DELAY_FACTOR`. While another thread calls `make`, or if `make` raises
+        NotReadyError, the outdated value is returned. Any other error of `make` is raised, and not kept.
+
+        Args:
+            key: the key.
+            make: returns the value.
+            patience_s: if there is no value, how long to wait for another thread that makes it, in seconds; None to wait
+                without a limit.
+
+        Raises NotReadyError if there is no value, and neither `make` nor another thread has made it in time.
         """
         with self._lock:
             entry = self._entries.setdefault(key, _Entry(Lock()))
             self._entries.move_to_end(key)
             while len(self._entries) > self._limit:
                 self._entries.popitem(last=False)
-        if entry.lock.acquire(blocking=entry.mark is None):
+        wait_s = 0.0 if entry.mark is not None else -1 if patience_s is None else patience_s
+        if entry.lock.acquire(timeout=wait_s):
             try:
                 is_current = self._update(key, entry, make)
                 value, again_at_s = entry.value, entry.again_at_s
             finally:
                 entry.lock.release()
+        elif entry.mark is None:
+            raise NotReadyError
         else:  # another thread makes the value anew, and may need long
             is_current, value, again_at_s = False, entry.value, self._now_s() + _MAKING_S
         if not is_current:
@@ -113,6 +132,11 @@ class Cache:
             return is_current
         try:
             self._renew(entry, mark, make)
+        except NotReadyError:
+            if entry.mark is None:
+                raise
+            entry.again_at_s = self._now_s() + _MAKING_S
+            return False
         except BaseException:
             self._drop(key, entry)
             raise

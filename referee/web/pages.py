@@ -33,6 +33,7 @@ from referee.store import GameChoice
 from referee.tournament.archive_writer import export_archive
 from referee.tournament.config import part_title
 from referee.tournament.create import TournamentState
+from referee.web.cache import NotReadyError
 from referee.web.charts import Spec, intervals
 from referee.web.tables import CrosstableRow, Table, crosstable, tables
 from referee.web.templates import Links, Page
@@ -230,6 +231,7 @@ def download(views: LeagueViews, file: str) -> tuple[bytes, str]:
             `.pairs.json` and `.zip`.
 
     Raises NotFoundError for another ending, for an unknown tournament, and for an archive that the page does not offer.
+    Raises NotReadyError if there are no ratings after `views.patience_s`.
     """
     name, _, ending = file.rpartition(".")
     if ending == "zip" and _has_archive(views.tournament(name)):
@@ -241,7 +243,10 @@ def download(views: LeagueViews, file: str) -> tuple[bytes, str]:
     row_type: type
     rows: Sequence[object]
     if kind == "standings":
-        row_type, rows = RatingRow, views.standings(choice, patience_s=None) or []
+        ratings = views.standings(choice, patience_s=views.patience_s)
+        if ratings is None:
+            raise NotReadyError
+        row_type, rows = RatingRow, ratings
     elif kind == "pairs":
         row_type, rows = PairRow, each_pair_once(views.pairs(choice))
     else:

@@ -43,9 +43,9 @@ from referee.result_columns import ResultColumns
 from referee.store import GameChoice, ListedGame
 from referee.store.league import League
 from referee.tournament.create import TournamentState, find_state
-from referee.web.background import SOON_S, BackgroundRatings, HistoryKeeper, NotReadyError
+from referee.web.background import SOON_S, BackgroundRatings, HistoryKeeper
 from referee.web.board import board_data
-from referee.web.cache import Cache, note_outdated_input
+from referee.web.cache import Cache, NotReadyError, note_outdated_input
 
 REPLAY_HIDDEN = "The replay is hidden until all games with the same cards are played."
 """The text in place of a replay that would show the cards of a deal that is still to be played."""
@@ -158,16 +158,19 @@ class LeagueViews:
     def standings(self, choice: GameFilter, *, patience_s: float | None) -> list[RatingRow] | None:
         """Return the ratings of the bots in the selected games, ruleset by ruleset, best bot first.
 
-        Return None if the games are not rated within `patience_s` seconds. The computation goes on.
+        If the games are not rated within `patience_s` seconds, return the outdated ratings, or None if there are none. The
+        computation goes on.
         """
+        end_s = None if patience_s is None else time.monotonic() + patience_s
 
         def make() -> list[RatingRow]:
             games, analysed = self._games(choice)
             background = self._ratings.setdefault(choice, BackgroundRatings(self.league, choice))
-            return rating_table(background.rate(games, patience_s), games, analysed)
+            left_s = None if end_s is None else max(0.0, end_s - time.monotonic())
+            return rating_table(background.rate(games, left_s), games, analysed)
 
         try:
-            return self._cache.get(("standings", choice), make)
+            return self._cache.get(("standings", choice), make, patience_s)
         except NotReadyError:
             note_outdated_input(time.monotonic() + SOON_S)
             return None

@@ -16,7 +16,8 @@ from referee.ratings.trueskill import Ratings, rate, rating_histories
 from referee.reports.selection import GameFilter
 from referee.result_columns import ResultColumns
 from referee.web import background, cache
-from referee.web.background import BackgroundRatings, HistoryKeeper, NotReadyError
+from referee.web.background import BackgroundRatings, HistoryKeeper
+from referee.web.cache import NotReadyError
 
 BOTS = ("a@1", "b@1", "c@1", "b@2")
 

@@ -7,7 +7,7 @@ from threading import Barrier, Event
 
 import pytest
 
-from referee.web.cache import Cache
+from referee.web.cache import Cache, NotReadyError
 
 
 class World:
@@ -133,3 +133,36 @@ def test_outdated_value_is_used_while_another_thread_makes_it_anew(world):
         assert making.result(60) == "new"
     assert meanwhile == ("a at 1", 1.0)
     assert cache.look_up("a", slow) == ("new", None)
+
+
+def not_ready():
+    raise NotReadyError
+
+
+def test_thread_without_patience_does_not_wait_for_another_one_that_makes_the_first_value(world):
+    cache, began, may_end = world.cache(), Event(), Event()
+
+    def slow():
+        began.set()
+        assert may_end.wait(60)
+        return "new"
+
+    with ThreadPoolExecutor(1) as threads:
+        making = threads.submit(cache.get, "a", slow)
+        assert began.wait(60)
+        with pytest.raises(NotReadyError):
+            cache.look_up("a", slow, 0.01)
+        may_end.set()
+        assert making.result(60) == "new"
+    assert cache.look_up("a", slow, 0.01) == ("new", None)
+
+
+def test_outdated_value_is_used_while_the_new_one_is_not_ready(world):
+    cache = world.cache()
+    with pytest.raises(NotReadyError):
+        cache.look_up("a", not_ready)
+    cache.get("a", world.maker("a"))
+    world.mark = 2
+    assert cache.look_up("a", not_ready) == ("a at 1", 1.0)
+    world.now_s += 1.0
+    assert cache.look_up("a", world.maker("a")) == ("a at 2", None)

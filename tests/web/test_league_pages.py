@@ -21,7 +21,8 @@ from real_runs import SEED
 from referee.reports.formats import chance, visible
 from referee.store.league import League
 from referee.web import bot_pages
-from referee.web.background import BackgroundRatings, NotReadyError
+from referee.web.background import BackgroundRatings
+from referee.web.cache import NotReadyError
 from referee.web.pages import game_page
 from referee.web.templates import Links, render
 from referee.web.views import NEXT_GAMES, STDERR_HIDDEN, LeagueViews
@@ -217,6 +218,15 @@ def test_page_whose_ratings_are_not_computed_says_so_and_shows_the_rest(league, 
     ready = Client(make_app(LeagueViews(league))).get(path)
     assert text not in ready.text
     assert any(title.startswith("Ratings") for title in read_page(ready.text).tables)
+
+
+def test_download_of_ratings_that_are_not_computed_is_to_be_tried_again(league, monkeypatch):
+    client = Client(make_app(LeagueViews(league, patience_s=0)))
+    with monkeypatch.context() as patch:
+        patch.setattr(BackgroundRatings, "rate", MagicMock(side_effect=NotReadyError))
+        early = client.get("/downloads/cup.standings.csv")
+    assert (early.status_code, int(early.headers["retry-after"]) > 0) == (503, True)
+    assert "The ratings are being computed." in early.text
 
 
 def test_times_of_decisions_are_shown_for_a_bot_that_decided(show):
