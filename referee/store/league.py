@@ -115,6 +115,13 @@ class League:
             raise
         return league
 
+    def explain(self, error: Exception) -> str:
+        """Return the message of an error without the place of the league, for readers who need not know it."""
+        text = str(error)
+        for place in (self.where, self._database.where):
+            text = text.removeprefix(f"{place}: ")
+        return text
+
     def _prepare(self, *, create: bool) -> None:
         """Create or migrate the league; see `open`."""
         there = self._database.has_league()

@@ -17,6 +17,7 @@ import socket
 import time
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Self
 
@@ -32,6 +33,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from referee.errors import NotFoundError, RefereeError, UserError
 from referee.store import GameChoice
+from referee.store.league import League
 from referee.web import pages
 from referee.web.board import board_script, phrases_script
 from referee.web.bot_pages import bot_page, history_page, pair_page
@@ -78,7 +80,7 @@ def create_app(
     app = Starlette(
         routes=_list_routes(_Endpoints(views), lobby, events),
         middleware=[Middleware(GZipMiddleware, compresslevel=_COMPRESSION)],
-        exception_handlers=dict.fromkeys(handlers, _handle_error),
+        exception_handlers=dict.fromkeys(handlers, partial(_handle_error, views.league)),
     )
     return Guard(app, hosts, forms=SEAT)
 
@@ -151,8 +153,8 @@ class _Endpoints:
         return rendered.response(request, newer_in_s)
 
 
-def _handle_error(_request: Request, error: Exception) -> Response:
-    """Return a page that says what is wrong and leads back to the league."""
+def _handle_error(league: League, _request: Request, error: Exception) -> Response:
+    """Return a page that says what is wrong and leads back to the league. It does not say where the league is stored."""
     if isinstance(error, HTTPException):
         is_missing = error.status_code == 404  # noqa: PLR2004
         text = "There is no page at this address." if is_missing else error.detail
@@ -161,9 +163,9 @@ def _handle_error(_request: Request, error: Exception) -> Response:
         text = "The ratings are being computed. Try again in some seconds."
         return _problem(503, text, {"retry-after": str(_AGAIN_S)})
     if isinstance(error, NotFoundError):
-        return _problem(404, str(error))
+        return _problem(404, league.explain(error))
     if isinstance(error, RefereeError):
-        return _problem(400 if isinstance(error, UserError) else 500, str(error))
+        return _problem(400 if isinstance(error, UserError) else 500, league.explain(error))
     return _problem(500, "This is a bug of the referee. The terminal of the server shows more.")
 
 

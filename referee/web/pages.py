@@ -124,7 +124,7 @@ def game_page(views: LeagueViews, links: Links, game_id: str) -> Page:
     except NotFoundError:
         raise
     except (RefereeError, Difference) as error:
-        values["problem"] = str(error)
+        values["problem"] = views.league.explain(error)
     return Page("game.html", game_id, values, live=values["problem"] == REPLAY_HIDDEN)
 
 

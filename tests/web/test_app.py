@@ -11,7 +11,7 @@ from real_runs import place
 from starlette.datastructures import URL
 from starlette.requests import Request
 
-from referee.errors import RefereeError
+from referee.errors import RefereeError, UserError
 from referee.store.league import League
 from referee.web import app, pages, templates
 from referee.web.app import KnownHosts, is_loopback
@@ -158,6 +158,20 @@ def test_error_of_the_league_is_shown_as_text(client, monkeypatch):
     response = client.get("/")
     assert response.status_code == 500
     assert "&lt;b&gt;broken&lt;/b&gt;" in response.text
+
+
+@pytest.mark.parametrize("path", ["/bots/nobody", "/tournaments/nothing", "/games/nothing"])
+def test_error_does_not_say_where_the_league_is(client, league, path):
+    response = client.get(path)
+    assert response.status_code == 404
+    assert str(league.folder) not in response.text
+    assert path.rpartition("/")[2] in response.text
+
+
+def test_error_of_the_database_does_not_say_where_its_file_is(client, league, monkeypatch):
+    error = UserError(f"{league.folder / 'league.db'}: the disk is full")
+    monkeypatch.setattr(pages, "league_page", fail(error))
+    assert "<p>the disk is full</p>" in client.get("/").text
 
 
 @pytest.mark.parametrize("error", [RefereeError("the database is locked"), ValueError("a bug")])
