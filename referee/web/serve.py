@@ -23,6 +23,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from referee.errors import RefereeError, UserError
 from referee.web.app import KnownHosts, create_app, with_brackets
@@ -183,6 +184,28 @@ def _explain(error: OSError, host: str, port: int) -> str:
             return f"--host, --port: {host}:{port}: {error.strerror}"
 
 
+class _Stream(EventSourceResponse):
+    """A stream of events.
+
+    Args:
+        events: the events.
+        on_end: called when the stream has ended, even if it has never begun, as after a request with the method HEAD.
+    """
+
+    def __init__(
+        self, events: AsyncIterator[ServerSentEvent], on_end: Callable[[], object]
+    ) -> None:
+        super().__init__(events, ping=_PING_S, send_timeout=_SEND_S)
+        self._on_end = on_end
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events until one side ends the stream."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._on_end()
+
+
 class Feed:
     """The stream of changes, for all visitors. Use it in one event loop.
 
@@ -194,8 +217,10 @@ class Feed:
     def __init__(self, read_mark: Callable[[], int], *, limit: int = STREAMS) -> None:
         self._read_mark = read_mark
         self._limit = limit
+        self._streams = 0
+        """Number of streams that `respond` has returned and that have not ended. Not all of them have begun."""
         self.visitors = 0
-        """Number of open streams."""
+        """Number of streams that have begun and not ended."""
         self._changes = 0
         self._mark: int | None = None
         self._news = asyncio.Event()
@@ -205,13 +230,17 @@ class Feed:
 
     async def respond(self, _request: Request) -> Response:
         """Return a stream of events. Raises HTTPException if too many streams are open."""
-        if self.visitors >= self._limit:
+        if self._streams >= self._limit:
             raise HTTPException(
                 503,
                 "Too many pages are open: this page does not update itself.",
                 {"retry-after": "60"},
             )
-        return EventSourceResponse(self.events(), ping=_PING_S, send_timeout=_SEND_S)
+        self._streams += 1
+        return _Stream(self.events(), self._release)
+
+    def _release(self) -> None:
+        self._streams -= 1
 
     async def events(self) -> AsyncIterator[ServerSentEvent]:
         """Yield an event `change` at once, and then whenever the league has changed.

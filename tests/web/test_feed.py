@@ -131,11 +131,20 @@ async def test_closed_feed_ends_streams_at_once(mark, monkeypatch):
             await waiting
 
 
-async def test_one_stream_too_many_is_refused(mark):
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+async def test_one_stream_too_many_is_refused_until_another_one_ends(mark, method):
     feed = Feed(mark.read, limit=1)
-    async with aclosing(feed.events()) as events:
-        await following(events)
-        with pytest.raises(HTTPException) as caught:
-            await feed.respond(None)
+    stream = await feed.respond(None)
+    with pytest.raises(HTTPException) as caught:
+        await feed.respond(None)
     assert caught.value.status_code == 503
+    await stream({"type": "http", "method": method}, leave, ignore)
     assert (await feed.respond(None)).status_code == 200
+
+
+async def leave():
+    return {"type": "http.disconnect"}
+
+
+async def ignore(_message):
+    """Take a message of a response."""
