@@ -234,10 +234,8 @@ def download(views: LeagueViews, file: str) -> tuple[bytes, str]:
     Raises NotReadyError if there are no ratings after `views.patience_s`.
     """
     name, _, ending = file.rpartition(".")
-    if ending == "zip" and _has_archive(views.tournament(name)):
-        workshop = Workshop(views.league.folder, None, on_build=lambda _: None)
-        archive = export_archive(views.league, Roster(views.league, workshop), name)
-        return archive.data, "application/zip"
+    if ending == "zip":
+        return _pack(views, name), "application/zip"
     name, _, kind = name.rpartition(".")
     choice = GameFilter(tournament=name)
     row_type: type
@@ -256,6 +254,18 @@ def download(views: LeagueViews, file: str) -> tuple[bytes, str]:
     if ending == "json":
         return f"{json_text(rows)}\n".encode(), "application/json"
     raise NotFoundError(f"{file}: there is no such download")
+
+
+def _pack(views: LeagueViews, name: str) -> bytes:
+    """Return the archive of a tournament. Raises NotFoundError if the page does not offer it."""
+    tournament = views.tournament(name)
+    if not _has_archive(tournament):
+        reason = "too large to be packed here" if _is_finished(tournament) else "not finished yet"
+        raise NotFoundError(
+            f"{name} is {reason}; a command writes its archive: referee tournament export {name}"
+        )
+    workshop = Workshop(views.league.folder, None, on_build=lambda _: None)
+    return export_archive(views.league, Roster(views.league, workshop), name).data
 
 
 def _rulesets(views: LeagueViews, links: Links, choice: GameFilter) -> list[RulesetPart] | None:
@@ -291,5 +301,8 @@ def _commitments(tournament: TournamentState) -> list[SeedCommitment]:
 
 
 def _has_archive(tournament: TournamentState) -> bool:
-    finished = all(part.finished for part in tournament.parts)
-    return finished and tournament.games <= _ARCHIVED
+    return _is_finished(tournament) and tournament.games <= _ARCHIVED
+
+
+def _is_finished(tournament: TournamentState) -> bool:
+    return all(part.finished for part in tournament.parts)

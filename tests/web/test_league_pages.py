@@ -20,7 +20,7 @@ from real_runs import SEED
 
 from referee.reports.formats import chance, visible
 from referee.store.league import League
-from referee.web import bot_pages
+from referee.web import bot_pages, pages
 from referee.web.background import BackgroundRatings
 from referee.web.cache import NotReadyError
 from referee.web.pages import game_page
@@ -171,6 +171,14 @@ def test_archive_of_a_finished_tournament_is_the_one_of_the_command(client, here
     assert exported.returncode == 0, exported.stderr
     assert client.get("/downloads/cup.zip").content == (here.folder / "cup.zip").read_bytes()
     assert zipfile.is_zipfile(here.folder / "cup.zip")
+
+
+def test_archive_of_a_large_tournament_is_refused_with_its_command(client, monkeypatch):
+    monkeypatch.setattr(pages, "_ARCHIVED", 1)
+    response = client.get("/downloads/cup.zip")
+    assert response.status_code == 404
+    assert "cup is too large" in response.text
+    assert "referee tournament export cup" in response.text
 
 
 def test_bot_page_has_the_figures_of_the_commands(show, printed):
@@ -327,7 +335,8 @@ def test_seed_is_shown_only_after_the_end(here, client, tmp_path):
         assert page.status_code == 200
         assert SEED not in page.text
         assert "published when all games are played" in page.text
-        assert running.get("/downloads/cup.zip").status_code == 404
+        archive = running.get("/downloads/cup.zip")
+        assert (archive.status_code, "cup is not finished yet" in archive.text) == (404, True)
 
 
 def test_tournament_without_games_says_so(here, tmp_path):
