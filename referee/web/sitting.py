@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing import get_context
@@ -227,6 +228,9 @@ class Sitting:
                 self._store(news.record)
             except RefereeError as error:
                 problem = f"The game is not stored: {error}"
+            except Exception:  # noqa: BLE001 - whatever it is, the page must say that the game is over
+                traceback.print_exc()
+                problem = "The game is not stored. This is a bug of the referee. The terminal of the server shows more."
         with suppress(RuntimeError):  # the loop is closed: the server ends
             self._loop.call_soon_threadsafe(self._take, news, problem)
 
