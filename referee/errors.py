@@ -121,6 +121,10 @@ class NotFoundError(UserError):
     """The league has no bot, tournament or game with the given name or id."""
 
 
+class DamagedRecordError(UserError):
+    """The stored record of a game cannot be read, or the rules do not allow its moves."""
+
+
 class StoreError(RefereeError):
     """A write failed, because of a full disk, a lock or a read-only file. Nothing was written."""
 

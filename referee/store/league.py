@@ -316,7 +316,7 @@ class League:
     def record(self, game_id: str) -> GameRecord:
         """Return the record of a game.
 
-        Raises NotFoundError if no played game with this id is stored, and UserError if the record is damaged.
+        Raises NotFoundError if no played game with this id is stored, and DamagedRecordError if the record cannot be read.
         """
         with self._database.reading() as connection:
             return queries.record(connection, game_id, self.where)

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, Select, case, func, select, true
 
 from referee.clocks import SECOND_US
-from referee.errors import Cause, Evidence, NotFoundError, UserError
+from referee.errors import Cause, DamagedRecordError, Evidence, NotFoundError
 from referee.records import BotId, ChargedFault, Fault, GameRecord, GameResult, Machine
 from referee.store import (
     RECENT_S,
@@ -49,7 +49,9 @@ def record(connection: Connection, game_id: str, where: str) -> GameRecord:
     try:
         return wire.loads(zlib.decompress(kept))
     except (ValueError, zlib.error) as error:
-        raise UserError(f"{where}: the record of {game_id} cannot be read: {error}") from error
+        raise DamagedRecordError(
+            f"{where}: the record of {game_id} cannot be read: {error}"
+        ) from error
 
 
 def games(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from math import ceil
 from typing import Any
 
-from referee.errors import Cause, NotFoundError, RefereeError, UserError
+from referee.errors import Cause, DamagedRecordError, NotFoundError, UserError
 from referee.match.replay import Difference
 from referee.records import GameRecord
 from referee.reports.bot_rows import FaultRow, fault_rows
@@ -121,9 +121,7 @@ def game_page(views: LeagueViews, links: Links, game_id: str) -> Page:
             values["log"] = log_lines(record)
         else:
             views.board(game_id)  # raises an error if the game cannot be replayed
-    except NotFoundError:
-        raise
-    except (RefereeError, Difference) as error:
+    except (DamagedRecordError, Difference) as error:
         values["problem"] = views.league.explain(error)
     return Page("game.html", game_id, values, live=values["problem"] == REPLAY_HIDDEN)
 

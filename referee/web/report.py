@@ -16,7 +16,7 @@ from itertools import combinations
 from math import ceil
 from pathlib import Path
 
-from referee.errors import RefereeError, UserError
+from referee.errors import DamagedRecordError, UserError
 from referee.store import GameChoice
 from referee.web import bot_pages, pages
 from referee.web.board import board_script, phrases_script
@@ -101,7 +101,7 @@ class _Report:
         """Write the data of a replay. Return False if the record cannot be replayed."""
         try:
             script = board_script(game_id, self._views.board(game_id))
-        except RefereeError:
+        except DamagedRecordError:
             return False
         self._write(f"boards/{file_name(game_id)}.js", script)
         return True

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 from referee.clocks import SECOND_US
-from referee.errors import RefereeError, UserError
+from referee.errors import DamagedRecordError, UserError
 from referee.match.replay import Difference
 from referee.ratings.analysis import Analysis
 from referee.ratings.effects import luck_figures, seat_figures
@@ -304,7 +304,7 @@ class LeagueViews:
 
     def _intact_records(self, listed: Iterable[ListedGame]) -> Iterator[GameRecord]:
         for game in listed:
-            with suppress(UserError):
+            with suppress(DamagedRecordError):
                 yield self.league.record(game.result.game_id)
 
     def is_spoiler(self, game_id: str) -> bool:
@@ -317,18 +317,18 @@ class LeagueViews:
         return not (self.spoilers or self.league.place_of(game_id).deal_played)
 
     def record(self, game_id: str) -> GameRecord:
-        """Return the record of a game. Raises NotFoundError if it is not stored, and UserError if it is damaged."""
+        """Return the record of a game. Raises NotFoundError if it is not stored, and DamagedRecordError if it cannot be read."""
         return self.league.record(game_id)
 
     def board(self, game_id: str) -> dict[str, Any]:
         """Return the data of a replay, as `board_data` does.
 
-        Raises NotFoundError if no such game is stored, UserError if its record is damaged or may not be shown yet, and
-        RefereeError if the rules do not allow one of its moves.
+        Raises NotFoundError if no such game is stored, DamagedRecordError if its record is damaged, and UserError if the replay
+        must not be shown yet.
         """
         if self.is_spoiler(game_id):
             raise UserError(REPLAY_HIDDEN)
         try:
             return board_data(self.record(game_id))
         except Difference as difference:
-            raise RefereeError(f"{game_id} is not correct: {difference}") from difference
+            raise DamagedRecordError(f"{game_id} is not correct: {difference}") from difference

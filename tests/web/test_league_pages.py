@@ -18,6 +18,7 @@ from html_tables import read_page
 from markupsafe import escape
 from real_runs import SEED
 
+from referee.errors import UserError
 from referee.reports.formats import chance, visible
 from referee.store.league import League
 from referee.web import bot_pages, pages
@@ -235,6 +236,15 @@ def test_download_of_ratings_that_are_not_computed_is_to_be_tried_again(league, 
         early = client.get("/downloads/cup.standings.csv")
     assert (early.status_code, int(early.headers["retry-after"]) > 0) == (503, True)
     assert "The ratings are being computed." in early.text
+
+
+def test_error_of_the_database_is_not_kept_as_the_page_of_a_game(league, monkeypatch):
+    client = Client(make_app(LeagueViews(league)))
+    with monkeypatch.context() as patch:
+        patch.setattr(league, "record", MagicMock(side_effect=UserError("the disk has failed")))
+        assert client.get("/games/cup-1").status_code == 400
+    page = client.get("/games/cup-1")
+    assert (page.status_code, "the disk has failed" in page.text) == (200, False)
 
 
 def test_times_of_decisions_are_shown_for_a_bot_that_decided(show):

@@ -7,6 +7,7 @@ import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import MagicMock
 from urllib.parse import unquote
 
 import pytest
@@ -14,7 +15,7 @@ from playwright.sync_api import expect, sync_playwright
 
 from referee.errors import NotFoundError, UserError
 from referee.store.league import League
-from referee.web.report import write_report
+from referee.web.report import _Report, write_report
 from referee.web.views import REPLAY_HIDDEN, LeagueViews
 
 ADDRESS = re.compile(r"""(?:href|src|action)="([^"#]*)[^"]*\"""")
@@ -135,6 +136,16 @@ def test_damaged_record_is_said_on_its_page_and_other_pages_are_whole(here, tmp_
         assert (written.replays, written.damaged) == (len(opened.results()) - 1, 1)
     assert "cannot be read" in (tmp_path / "pages/games/cup-1.html").read_text()
     assert "cannot be read" not in (tmp_path / "pages/games/cup-2.html").read_text()
+
+
+def test_error_of_the_database_is_no_damaged_record_and_leaves_no_folder(
+    league, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(_Report, "_list_pages", lambda *_: {})
+    monkeypatch.setattr(league, "record", MagicMock(side_effect=UserError("the disk has failed")))
+    with pytest.raises(UserError, match="the disk has failed"):
+        write_report(LeagueViews(league), "cup", tmp_path / "pages")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.extended("opens pages in a browser")
