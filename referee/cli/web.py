@@ -61,8 +61,8 @@ def serve(
 ) -> None:
     """Show the league as live web pages, with a seat for people who want to play against its bots.
 
-    The command prints two addresses: of the league, and of the seat for people. Keep the second one for those who may
-    start games. Ctrl-C ends the server. A second Ctrl-C stops at once, even while a finished game is being stored.
+    The command prints two addresses: of the league, and of the seat for people. Give the second address only to people
+    who may start games. Ctrl-C ends the server. A second Ctrl-C stops at once, even while a finished game is being stored.
 
     Example: referee serve --port 8000 --open
     """

@@ -220,7 +220,7 @@ class KnownHosts(Container[str]):
 
     Args:
         host: the host at which the server listens. If it stands for all addresses of the machine, such as `0.0.0.0`, the
-            machine's name is known, and so is every address. DNS rebinding needs a name, so addresses are safe.
+            machine's name is known, and so is every address: an attack by DNS rebinding sends a host name, never an address.
     """
 
     def __init__(self, host: str) -> None:

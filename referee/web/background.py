@@ -64,7 +64,8 @@ class BackgroundRatings:
             games: the selected games, in schedule order.
             patience_s: how long to wait for the computation, in seconds; None to wait without a limit.
 
-        Raises NotReadyError if the computation takes longer than that. It goes on, and a later call with the same `games` returns its result.
+        Raises NotReadyError if the computation is not finished after `patience_s`. It goes on, and a later call with the same
+        `games` returns its result.
         With many games and no checkpoint there is no wait, unless `patience_s` is None.
         """
         if patience_s is not None and self._takes_long(games):
@@ -81,7 +82,7 @@ class BackgroundRatings:
                 return computation.result()
 
     def _begin(self, games: ResultColumns) -> Computation:
-        """Return the running computation, even if it rates other games. If none runs, return the one for `games`, and begin it if it was not made."""
+        """Return the running computation, even if it rates other games. If none runs, return the finished one for `games`, or start it."""
         with self._lock:
             running = self._running
             if running is None or (running[1].done() and running[0] is not games):

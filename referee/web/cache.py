@@ -156,7 +156,7 @@ class Cache:
         entry.again_at_s = max(made_s + delay_s, min(outdated, default=-inf))
 
     def _drop(self, key: Hashable, entry: _Entry) -> None:
-        """Forget the key of a value that could not be made, so that unknown keys push no values out."""
+        """Forget the key of a value that could not be made, so that unknown keys do not fill the cache."""
         with self._lock:
             if self._entries.get(key) is entry:
                 del self._entries[key]

@@ -35,7 +35,7 @@ _EXAMPLE_SEATS = 4
 GAMES = 4
 """The limit of games that are played at the same time."""
 KEPT = 20
-"""How many ended games the lobby keeps when a new game starts. It forgets the others, those that started first."""
+"""How many ended games the lobby keeps when a new game starts. Older ended games are forgotten."""
 _STORE_TRIES = 12
 """How often storing a game is tried. Each try waits some seconds for a locked database."""
 AWAY_S = 300.0

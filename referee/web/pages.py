@@ -44,7 +44,7 @@ NEWEST = 10
 PAGE_SIZE = 50
 """Number of games on a page of the list of games."""
 _ARCHIVED = 300
-"""A tournament with more games takes more than a second to pack, so the page names the command instead."""
+"""The page offers no archive of a larger tournament, because packing it takes more than a second; it names the command."""
 
 
 def league_page(views: LeagueViews, links: Links) -> Page:

@@ -32,7 +32,9 @@ from referee.tournament.person import (
 )
 from referee.web.board import decision_data, move_data, result_data, seat_data
 
-_CLOSED = "The game was ended: it was left, a new game took its place, or the server ended."
+_CLOSED = (
+    "The game was stopped: somebody left it, a new game replaced it, or the server was stopped."
+)
 _END_S = 5.0
 """How long the process of a game may take to end its bots, before it is killed."""
 
