@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 import psutil
@@ -31,6 +32,9 @@ _PERIOD_US = 100_000
 """The length of the periods in which the kernel enforces a CPU limit."""
 _OOM_FILES = {1: "memory.oom_control", 2: "memory.events"}
 """The file that counts the processes killed for lack of memory, by the version of cgroups."""
+_NEAR_LIMIT_BYTES = 1 << 20
+"""Version 1: a peak that is less than this below the limit counts as at the limit. The kernel kills a process only when it
+needs at most eight pages."""
 _REMOVAL_LIMIT_S = 2.0
 _TCP_BYTES = 64 << 20
 """The limit for the buffers of TCP sockets, which version 1 does not count as memory."""
@@ -191,6 +195,15 @@ class Cgroups:
         return cgroup
 
 
+class Shortage(Enum):
+    """Which limit of memory was reached when the kernel killed a process of a cgroup."""
+
+    OWN = "own"
+    """The limit of the cgroup."""
+    OTHER = "other"
+    """The limit of a cgroup above, such as that of a container, or the memory of the machine."""
+
+
 class Cgroup:
     """The cgroup of one program.
 
@@ -201,7 +214,7 @@ class Cgroup:
     def __init__(self, parts: list[Hierarchy]) -> None:
         self._parts = parts
         self._last_usage = TotalUsage(0.0, 0)
-        self._ran_out_of_memory = False
+        self._shortage: Shortage | None = None
 
     @property
     def procs_files(self) -> list[str]:
@@ -235,12 +248,14 @@ class Cgroup:
         return next((file for file in files if file.exists()), None)
 
     @property
-    def ran_out_of_memory(self) -> bool:
-        """Whether the kernel has killed a process of this cgroup for lack of memory. Also works after `remove`."""
+    def shortage(self) -> Shortage | None:
+        """Why the kernel has killed a process of this cgroup for lack of memory; None if it has killed none.
+
+        Also works after `remove`.
+        """
         for part in self._parts_with("memory"):
-            kills = _read_numbers(part.folder / _OOM_FILES[part.version]).get("oom_kill", 0)
-            self._ran_out_of_memory = self._ran_out_of_memory or kills > 0
-        return self._ran_out_of_memory
+            self._shortage = _find_shortage(part) or self._shortage
+        return self._shortage
 
     @property
     def throttle_count(self) -> int:
@@ -272,7 +287,7 @@ class Cgroup:
     def remove(self) -> None:
         """Kill all processes in the cgroup and remove the cgroup. Gives up if processes remain after two seconds."""
         self.usage()
-        self._ran_out_of_memory = self.ran_out_of_memory
+        self._shortage = self.shortage
         until_s = time.monotonic() + _REMOVAL_LIMIT_S
         for part in self._parts:
             while part.folder.exists():
@@ -304,6 +319,25 @@ def _limit_memory(part: Hierarchy, size: int) -> None:
             (part.folder / "memory.swap.max").write_text("0")
 
 
+def _find_shortage(part: Hierarchy) -> Shortage | None:
+    """Return why the kernel has killed a process of this folder for lack of memory; None if it has killed none.
+
+    `oom_kill` counts each killed process, whichever limit was reached. `oom` of version 2 counts only how often memory was
+    lacking at the limit of this cgroup or of one below; Linux's `admin-guide/cgroup-v2.rst` describes the counters.
+    Version 1 does not count this (on Linux 6.18 `memory.memsw.failcnt` stays 0). So there the peak decides.
+    """
+    numbers = _read_numbers(part.folder / _OOM_FILES[part.version])
+    if not numbers.get("oom_kill"):
+        return None
+    if part.version == 1:
+        limit = _read_int(part.folder / "memory.limit_in_bytes")
+        peaks = (f"memory.{each}max_usage_in_bytes" for each in ("", "memsw."))
+        is_own = any(_read_int(part.folder / each) > limit - _NEAR_LIMIT_BYTES for each in peaks)
+    else:
+        is_own = numbers.get("oom", 0) > 0
+    return Shortage.OWN if is_own else Shortage.OTHER
+
+
 def _read_usage(part: Hierarchy, last: TotalUsage) -> TotalUsage:
     """Return `last` with new values for the resources that this folder of a cgroup counts."""
     cpu_s, memory_kib = last.cpu_s, last.peak_memory_kib
@@ -323,6 +357,11 @@ def _read_numbers(file: Path) -> dict[str, int]:
     """Parse a file with a name and a number on each line; return {} if it cannot be read."""
     pairs = (line.split() for line in _read_lines(file))
     return {key: int(value) for key, value in pairs if value.isdecimal()}
+
+
+def _read_int(file: Path) -> int:
+    """Return the number in a file; 0 if it cannot be read."""
+    return sum(map(int, _read_lines(file)))
 
 
 def _read_lines(file: Path) -> list[str]:

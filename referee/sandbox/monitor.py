@@ -14,7 +14,7 @@ from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from referee.errors import Cause, Evidence, Forfeit
+from referee.errors import Cause, Evidence, Forfeit, VoidGame
 from referee.sandbox import SPARE_PROCESSES, Limits, TotalUsage
 from referee.sandbox.folders import ProgramFolder
 from referee.sandbox.launcher import RunningProgram
@@ -199,8 +199,8 @@ def _parse_kib(lines: bytes, name: bytes) -> int:
 
 async def wait_for_breach(
     program: RunningProgram, folder: ProgramFolder, limits: Limits, *, is_in_use: Callable[[], bool]
-) -> Forfeit:
-    """Wait until a program exceeds a limit, and return the fault. Cancel this call when the program ends.
+) -> Forfeit | VoidGame:
+    """Wait until a program exceeds a limit or the machine lacks memory, and return the failure. Cancel this call when the program ends.
 
     Args:
         program: the running program.

@@ -249,15 +249,16 @@ class ProcessGroup:
         """See `RunningProgram.busy_ns`."""
         return self._monitor.busy_ns()
 
-    def breach(self) -> Forfeit | None:
+    def breach(self) -> Forfeit | VoidGame | None:
         """See `RunningProgram.breach`."""
         has_ended = self.process.returncode is not None
-        fault = None
+        fault: Forfeit | VoidGame | None = None
         if self._resources is None:
             SHARED_MEMORY.note_segments(self.process.pid, has_ended=has_ended)
         else:
             fault = self._resources.breach()
-        fault = fault or self._monitor.breach()
+        if not isinstance(fault, Forfeit):  # a fault counts more than a shortage
+            fault = self._monitor.breach() or fault
         if fault is None and not has_ended:
             self.scheduler.refresh()
         return fault

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
 from referee.sandbox import Access, Limits, TotalUsage
-from referee.sandbox.cgroups import Cgroup, Cgroups
+from referee.sandbox.cgroups import Cgroup, Cgroups, Shortage
 from referee.sandbox.folders import walk_folders
 from referee.sandbox.user_ids import lease_user_id, remove_leftovers
 
@@ -81,13 +81,19 @@ class SandboxResources:
         files = [] if self.cgroup is None else self.cgroup.procs_files
         return [word for file in files for word in ("--join", file)]
 
-    def breach(self) -> Forfeit | None:
-        """Return the fault if the kernel has ended a process of the cgroup for lack of memory, otherwise None.
+    def breach(self) -> Forfeit | VoidGame | None:
+        """Return a failure if the kernel has ended a process of the cgroup for lack of memory, otherwise None.
 
-        Also works after `release`.
+        The program is charged only if it has reached its own limit. Also works after `release`.
         """
-        if self.cgroup is None or not self.cgroup.ran_out_of_memory:
+        shortage = None if self.cgroup is None else self.cgroup.shortage
+        if shortage is None:
             return None
+        if shortage is Shortage.OTHER:
+            return VoidGame(
+                "the kernel has ended a process of a bot below its memory limit, because this machine or its container has"
+                " too little memory: add memory, or play with fewer workers"
+            )
         detail = f"ended by the kernel: it has used up its {self._limits.memory_mib} MiB of memory"
         return Forfeit(Cause.OOM, Evidence(detail=detail))
 

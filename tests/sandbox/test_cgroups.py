@@ -1,12 +1,14 @@
-"""Tests cgroups of version 2 in a folder that imitates them."""
+"""Tests cgroups in folders that imitate them."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from referee.sandbox import Limits
-from referee.sandbox.cgroups import Cgroups, Hierarchy
+from referee.errors import Cause, VoidGame
+from referee.sandbox import Access, Limits
+from referee.sandbox.cgroups import Cgroups, Hierarchy, Shortage
+from referee.sandbox.resources import ProgramSpec, SandboxResources
 
 
 @pytest.fixture
@@ -62,7 +64,7 @@ def test_cgroup_of_version_2_limits_and_measures(version_2, tmp_path):
     assert cgroup.throttle_count == 3
     cgroup.remove()
     assert not folder.exists()
-    assert cgroup.ran_out_of_memory
+    assert cgroup.shortage is Shortage.OWN
     assert (cgroup.usage().cpu_s, cgroup.usage().peak_memory_kib) == (1.5, 5 << 10)
 
 
@@ -95,3 +97,69 @@ def test_no_cgroups_if_none_can_be_created(tmp_path):
     (tmp_path / "mountinfo").write_text("1 1 0:1 / /proc rw - cgroup2 x rw\n")
     assert Cgroups.find(tmp_path).controllers == frozenset()
     assert Cgroups.find(tmp_path / "nowhere").controllers == frozenset()
+
+
+@pytest.fixture
+def counters(tmp_path):
+    """Return a function that writes the counters of a version, and returns the failure of a program with this cgroup."""
+
+    def find_breach(version, files):
+        hierarchy = Hierarchy(tmp_path, frozenset({"memory"}), version)
+        program = ProgramSpec(("true",), Path("/usr"), {}, Limits(memory_mib=100), Access())
+        resources = SandboxResources(Cgroups((hierarchy,)), program)
+        (folder,) = tmp_path.iterdir()
+        for name, text in files.items():
+            (folder / name).write_text(text)
+        before = resources.breach()
+        for file in folder.iterdir():
+            file.unlink()
+        resources.release()
+        assert repr(resources.breach()) == repr(before)
+        return before
+
+    return find_breach
+
+
+def version_1(peak_mib, swapped_mib=0, oom_kill=1):
+    """Return the counters of a cgroup of version 1 with a limit of 116 MiB. The peak may be in memory or partly swapped."""
+    return {
+        "memory.oom_control": f"oom_kill_disable 0\nunder_oom 0\noom_kill {oom_kill}\n",
+        "memory.limit_in_bytes": f"{116 << 20}\n",
+        "memory.max_usage_in_bytes": f"{(peak_mib << 20) - 4096}\n",
+        "memory.memsw.max_usage_in_bytes": f"{(peak_mib + swapped_mib << 20) - 4096}\n",
+    }
+
+
+OWN_SHORTAGES = [
+    (2, {"memory.events": "max 9\noom 1\noom_kill 1\n"}),
+    (1, version_1(116)),
+    (1, version_1(50, swapped_mib=66)),
+]
+OTHER_SHORTAGES = [
+    (2, {"memory.events": "max 0\noom 0\noom_kill 1\n"}),
+    (1, version_1(115)),
+]
+NO_SHORTAGES = [
+    (2, {"memory.events": "max 9\noom 1\noom_kill 0\n"}),
+    (1, version_1(116, oom_kill=0)),
+    (2, {}),
+]
+
+
+@pytest.mark.parametrize(("version", "files"), OWN_SHORTAGES)
+def test_program_killed_at_its_own_memory_limit_is_charged(counters, version, files):
+    fault = counters(version, files)
+    assert fault.cause is Cause.OOM
+    assert "100 MiB" in fault.evidence.detail
+
+
+@pytest.mark.parametrize(("version", "files"), OTHER_SHORTAGES)
+def test_program_killed_because_the_machine_lacks_memory_is_not_charged(counters, version, files):
+    failure = counters(version, files)
+    assert isinstance(failure, VoidGame)
+    assert "add memory" in str(failure)
+
+
+@pytest.mark.parametrize(("version", "files"), NO_SHORTAGES)
+def test_program_that_the_kernel_has_not_killed_has_no_failure(counters, version, files):
+    assert counters(version, files) is None

@@ -5,13 +5,15 @@ import os
 import sys
 import textwrap
 from contextlib import suppress
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
-from referee.errors import Cause
+from referee.errors import Cause, Evidence, Forfeit, VoidGame
 from referee.sandbox import SPARE_PROCESSES, Limits, monitor, process_tree
-from referee.sandbox.process_group import ProcessGroupLauncher
+from referee.sandbox.process_group import ProcessGroup, ProcessGroupLauncher
+from referee.sandbox.sandbox import SandboxedProgram
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "REFEREE_TOKEN": "a token"}
 MIB = 1024
@@ -247,3 +249,15 @@ async def test_ended_program_is_not_busy(start):
     launched = await start("print('up', flush=True)")
     await launched.process.wait()
     assert launched.busy_ns() is None
+
+
+@pytest.mark.parametrize("kind", [ProcessGroup, SandboxedProgram])
+@pytest.mark.parametrize("fault", [Forfeit(Cause.TOO_MANY_PROCESSES, Evidence(detail="")), None])
+def test_fault_of_a_program_counts_more_than_a_lack_of_memory(kind, fault):
+    void = VoidGame("no memory")
+    program = SimpleNamespace(
+        process=SimpleNamespace(returncode=1),
+        _resources=SimpleNamespace(breach=lambda: void),
+        _monitor=SimpleNamespace(breach=lambda: fault),
+    )
+    assert kind.breach(program) is (fault or void)
