@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 
 from referee.errors import VoidGame
-from referee.sandbox import SPARE_PROCESSES, Limits, TotalUsage
+from referee.sandbox import SPARE_PROCESSES, Limits
 
 _CONTROLLERS = ("memory", "pids", "cpu")
 """The cgroup controllers that the rung `full` needs."""
@@ -32,6 +32,8 @@ _PERIOD_US = 100_000
 """The length of the periods in which the kernel enforces a CPU limit."""
 _OOM_FILES = {1: "memory.oom_control", 2: "memory.events"}
 """The file that counts the processes killed for lack of memory, by the version of cgroups."""
+_PEAK_FILES = {1: "memory.max_usage_in_bytes", 2: "memory.peak"}
+"""The file with the largest memory use, by the version of cgroups."""
 _NEAR_LIMIT_BYTES = 1 << 20
 """Version 1: a peak that is less than this below the limit counts as at the limit. The kernel kills a process only when it
 needs at most eight pages."""
@@ -213,7 +215,8 @@ class Cgroup:
 
     def __init__(self, parts: list[Hierarchy]) -> None:
         self._parts = parts
-        self._last_usage = TotalUsage(0.0, 0)
+        self._cpu_s: float | None = None
+        self._peak_memory_kib: int | None = None
         self._shortage: Shortage | None = None
 
     @property
@@ -265,13 +268,26 @@ class Cgroup:
             for part in self._parts_with("cpu")
         )
 
-    def usage(self) -> TotalUsage:
-        """Return what the cgroup has used. After `remove`, return the last known values."""
+    @property
+    def cpu_s(self) -> float | None:
+        """The CPU time that the cgroup has used; None if it is not counted. After `remove`, the last known value."""
         for part in self._parts:
             if part.controllers:
-                with suppress(OSError, ValueError):
-                    self._last_usage = _read_usage(part, self._last_usage)
-        return self._last_usage
+                with suppress(OSError, ValueError, KeyError):
+                    self._cpu_s = _read_cpu_s(part)
+        return self._cpu_s
+
+    @property
+    def peak_memory_kib(self) -> int | None:
+        """The largest memory use of the cgroup; None if it is not counted. After `remove`, the last known value.
+
+        Version 2 counts it only from Linux 5.19 on.
+        """
+        for part in self._parts_with("memory"):
+            with suppress(OSError, ValueError):
+                text = (part.folder / _PEAK_FILES[part.version]).read_text()
+                self._peak_memory_kib = int(text) >> 10
+        return self._peak_memory_kib
 
     def kill(self) -> None:
         """Send SIGKILL to all processes in the cgroup."""
@@ -286,7 +302,7 @@ class Cgroup:
 
     def remove(self) -> None:
         """Kill all processes in the cgroup and remove the cgroup. Gives up if processes remain after two seconds."""
-        self.usage()
+        self._cpu_s, self._peak_memory_kib = self.cpu_s, self.peak_memory_kib
         self._shortage = self.shortage
         until_s = time.monotonic() + _REMOVAL_LIMIT_S
         for part in self._parts:
@@ -338,19 +354,11 @@ def _find_shortage(part: Hierarchy) -> Shortage | None:
     return Shortage.OWN if is_own else Shortage.OTHER
 
 
-def _read_usage(part: Hierarchy, last: TotalUsage) -> TotalUsage:
-    """Return `last` with new values for the resources that this folder of a cgroup counts."""
-    cpu_s, memory_kib = last.cpu_s, last.peak_memory_kib
+def _read_cpu_s(part: Hierarchy) -> float:
+    """Return the CPU time of this folder of a cgroup. Raises OSError, ValueError or KeyError if it is not counted."""
     if part.version == 1:
-        if "cpuacct" in part.controllers:
-            cpu_s = int((part.folder / "cpuacct.usage").read_text()) / 1e9
-        if "memory" in part.controllers:
-            memory_kib = int((part.folder / "memory.max_usage_in_bytes").read_text()) >> 10
-    else:
-        cpu_s = _read_numbers(part.folder / "cpu.stat").get("usage_usec", 0) / 1e6
-        if "memory" in part.controllers:
-            memory_kib = int((part.folder / "memory.peak").read_text()) >> 10
-    return TotalUsage(cpu_s, memory_kib)
+        return int((part.folder / "cpuacct.usage").read_text()) / 1e9
+    return _read_numbers(part.folder / "cpu.stat")["usage_usec"] / 1e6
 
 
 def _read_numbers(file: Path) -> dict[str, int]:

@@ -242,8 +242,8 @@ class ProcessGroup:
 
     def usage(self) -> TotalUsage:
         """See `RunningProgram.usage`. A cgroup counts exactly, so it is preferred to the monitor."""
-        counted = None if self._resources is None else self._resources.usage()
-        return counted or self._monitor.total()
+        measure = self._monitor.total
+        return measure() if self._resources is None else self._resources.usage(measure)
 
     def busy_ns(self) -> int | None:
         """See `RunningProgram.busy_ns`."""

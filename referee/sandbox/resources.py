@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,9 +97,17 @@ class SandboxResources:
         detail = f"ended by the kernel: it has used up its {self._limits.memory_mib} MiB of memory"
         return Forfeit(Cause.OOM, Evidence(detail=detail))
 
-    def usage(self) -> TotalUsage | None:
-        """Return what the cgroup has counted for the program; None if it cannot count."""
-        return self.cgroup.usage() if self.cgroup is not None and self.kernel_limits else None
+    def usage(self, measure: Callable[[], TotalUsage]) -> TotalUsage:
+        """Return what the program has used. The values that the cgroup does not count are those of `measure`."""
+        cpu_s = None if self.cgroup is None else self.cgroup.cpu_s
+        peak_memory_kib = None if self.cgroup is None else self.cgroup.peak_memory_kib
+        if cpu_s is not None and peak_memory_kib is not None:
+            return TotalUsage(cpu_s, peak_memory_kib)
+        measured = measure()
+        return TotalUsage(
+            measured.cpu_s if cpu_s is None else cpu_s,
+            measured.peak_memory_kib if peak_memory_kib is None else peak_memory_kib,
+        )
 
     def send_kill(self) -> None:
         """Send SIGKILL to all processes of the program's user, and do not wait for their end."""

@@ -218,7 +218,7 @@ class SandboxedProgram:
 
     def usage(self) -> TotalUsage:
         """See `RunningProgram.usage`. A cgroup counts exactly, so it is preferred to the monitor."""
-        return self._resources.usage() or self._monitor.total()
+        return self._resources.usage(self._monitor.total)
 
     def busy_ns(self) -> int | None:
         """See `RunningProgram.busy_ns`."""

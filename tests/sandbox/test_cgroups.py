@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from referee.errors import Cause, VoidGame
-from referee.sandbox import Access, Limits
+from referee.sandbox import Access, Limits, TotalUsage
 from referee.sandbox.cgroups import Cgroups, Hierarchy, Shortage
 from referee.sandbox.resources import ProgramSpec, SandboxResources
+
+PROGRAM = ProgramSpec(("true",), Path("/usr"), {}, Limits(memory_mib=100), Access())
 
 
 @pytest.fixture
@@ -65,7 +67,7 @@ def test_cgroup_of_version_2_limits_and_measures(version_2, tmp_path):
     cgroup.remove()
     assert not folder.exists()
     assert cgroup.shortage is Shortage.OWN
-    assert (cgroup.usage().cpu_s, cgroup.usage().peak_memory_kib) == (1.5, 5 << 10)
+    assert (cgroup.cpu_s, cgroup.peak_memory_kib) == (1.5, 5 << 10)
 
 
 def test_cgroup_of_a_killed_referee_is_removed(version_2, tmp_path):
@@ -92,6 +94,16 @@ def test_cgroup_of_a_referee_in_another_pid_namespace_is_kept(version_2, tmp_pat
     assert not gone.exists()
 
 
+def test_what_the_cgroup_does_not_count_is_measured(version_2, tmp_path):
+    """Linux before 5.19 has no `memory.peak`."""
+    resources = SandboxResources(Cgroups.find(version_2), PROGRAM)
+    (peak,) = tmp_path.glob("cgroup/user.slice/referee-*/memory.peak")
+    peak.unlink()
+    for _ in range(2):
+        assert resources.usage(lambda: TotalUsage(9.0, 77)) == TotalUsage(1.5, 77)
+        resources.release()
+
+
 def test_no_cgroups_if_none_can_be_created(tmp_path):
     (tmp_path / "cgroup").write_text("0::/\n3:memory:/x\n")
     (tmp_path / "mountinfo").write_text("1 1 0:1 / /proc rw - cgroup2 x rw\n")
@@ -105,8 +117,7 @@ def counters(tmp_path):
 
     def find_breach(version, files):
         hierarchy = Hierarchy(tmp_path, frozenset({"memory"}), version)
-        program = ProgramSpec(("true",), Path("/usr"), {}, Limits(memory_mib=100), Access())
-        resources = SandboxResources(Cgroups((hierarchy,)), program)
+        resources = SandboxResources(Cgroups((hierarchy,)), PROGRAM)
         (folder,) = tmp_path.iterdir()
         for name, text in files.items():
             (folder / name).write_text(text)
