@@ -39,7 +39,7 @@ _VERSION_LIMIT_S = 5.0
 """How long to wait for the version of a bubblewrap."""
 _PYTHON = Path(sys.executable).resolve()
 _CGROUPS = (
-    "let the referee make cgroups: run it as root, or in a service with Delegate=yes"
+    "let the referee make cgroups, also of version 2: run it as root, or in a service with Delegate=yes"
     " (systemd-run --user --scope -p Delegate=yes referee …)"
 )
 

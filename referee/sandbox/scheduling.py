@@ -2,7 +2,8 @@
 
     scheduling   with a cgroup that can do it   otherwise
     IDLE         `cpu.idle`                     as STOPPED
-    STOPPED      `cgroup.freeze`                SIGSTOP to the process group and to all other known processes
+    STOPPED      `cgroup.freeze`                SIGSTOP to the process group and to all other known processes, and `cpu.idle`
+                                                if the cgroup has it
 
 SIGSTOP reaches a process outside the group only if a search of `Scheduler.refresh` has found it. `cgroup.freeze` of
 version 2 stops all processes, also new ones. The freezer of version 1 is not used, because a process that it
@@ -59,8 +60,8 @@ class Scheduler:
 
     @property
     def reaches_all(self) -> bool:
-        """Whether the kernel keeps all processes of the tree off a core, also those that no search has found."""
-        return self._idle is not None or self._freeze is not None
+        """Whether the kernel stops all processes of the tree, also those that no search has found."""
+        return self._freeze is not None
 
     def schedule(self, scheduling: Scheduling) -> None:
         """Apply a scheduling. A new program has `NORMAL`.
@@ -86,6 +87,8 @@ class Scheduler:
             self._stop(stopped=True)
         if scheduling is Scheduling.STOPPED:
             self.refresh()
+        if stopped and not self.reaches_all:
+            idle = True  # for the processes that SIGSTOP does not reach
         if self._idle is not None and idle is not self._is_idle:
             self._is_idle = idle
             self._idle.set(on=idle)

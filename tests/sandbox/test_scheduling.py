@@ -16,9 +16,10 @@ from process_groups import descendants, first_line, ignore_earlier_tests, kill_d
 from strongest_isolation import strongest
 
 from referee.sandbox import Limits, user_ids
+from referee.sandbox.cgroups import Cgroup, Hierarchy
 from referee.sandbox.monitor import cpu_ns
 from referee.sandbox.process_tree import PROCESS_TREES
-from referee.sandbox.scheduling import Scheduling
+from referee.sandbox.scheduling import Scheduler, Scheduling
 
 PATH = {"PATH": os.environ["PATH"]}
 SPIN = "while :; do :; done"
@@ -26,6 +27,8 @@ PROGRAM = f"setsid sh -c 'echo ready; {SPIN}' & {SPIN}"
 """Two processes compute without end. The second has left the process group of the first."""
 SANDBOX = pytest.mark.isolation("namespaces")
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives bots users of their own")
+NO_GROUP = 1 << 23
+"""The number of a process group that does not exist: Linux gives no number above 2^22."""
 SETTLED_S = 0.1
 """A process that no longer counts as runnable may still have to wait for a core to reach its last instruction. When CPU times did
 not change for so long, all processes have stopped."""
@@ -209,6 +212,27 @@ async def test_scheduling_may_change_in_any_order(start, kind):
         before_ns = used_ns()
         compute(0.05)
         await until(lambda: used_ns() - before_ns > 0.1e9)
+
+
+@pytest.mark.parametrize(
+    ("files", "is_idle", "reaches_all"),
+    [({"cpu.idle"}, "1", False), ({"cpu.idle", "cgroup.freeze"}, "0", True)],
+)
+def test_stopped_program_stays_idle_if_it_cannot_be_frozen(tmp_path, files, is_idle, reaches_all):
+    """SIGSTOP does not stop a process that has left the group and that no search has found."""
+    for name in files:
+        (tmp_path / name).write_text("0")
+    scheduler = Scheduler(Cgroup([Hierarchy(tmp_path, frozenset({"cpu"}), 1)]), list)
+    scheduler.group = NO_GROUP
+    assert scheduler.reaches_all is reaches_all
+    for scheduling in (Scheduling.IDLE, Scheduling.STOPPED):
+        scheduler.schedule(Scheduling.NORMAL)
+        assert (tmp_path / "cpu.idle").read_text() == "0"
+        scheduler.schedule(scheduling)
+        scheduler.schedule(Scheduling.STOPPED)
+        assert (tmp_path / "cpu.idle").read_text() == is_idle
+    scheduler.close()
+    assert (tmp_path / "cpu.idle").read_text() == "0"
 
 
 @pytest.mark.parametrize("kind", SIGNALLED)
