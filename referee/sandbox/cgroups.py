@@ -7,6 +7,7 @@ use both versions at once. `find_hierarchies` finds the hierarchies in which the
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import signal
@@ -236,12 +237,15 @@ class Cgroup:
         self.limit_cpu(limits.cpus)
 
     def limit_cpu(self, cpus: float) -> None:
-        """Allow `cpus` seconds of CPU time in each second of real time. Raises OSError if the kernel refuses."""
+        """Allow `cpus` seconds of CPU time in each second of real time. Raises OSError if the kernel refuses.
+
+        If a cgroup above allows less, its limit holds.
+        """
         quota_us = max(1000, round(cpus * _PERIOD_US))
         for part in self._parts_with("cpu"):
             if part.version == 1:
                 (part.folder / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
-                (part.folder / "cpu.cfs_quota_us").write_text(str(quota_us))
+                _limit_quota(part, quota_us)
             else:
                 (part.folder / "cpu.max").write_text(f"{quota_us} {_PERIOD_US}")
 
@@ -333,6 +337,17 @@ def _limit_memory(part: Hierarchy, size: int) -> None:
         (part.folder / "memory.max").write_text(str(size))
         with suppress(FileNotFoundError):
             (part.folder / "memory.swap.max").write_text("0")
+
+
+def _limit_quota(part: Hierarchy, quota_us: int) -> None:
+    """Limit the CPU time in each period, with version 1."""
+    file = part.folder / "cpu.cfs_quota_us"
+    try:
+        file.write_text(str(quota_us))
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        file.write_text("-1")  # a cgroup above has a lower limit, which then holds for this one
 
 
 def _find_shortage(part: Hierarchy) -> Shortage | None:

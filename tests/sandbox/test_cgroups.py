@@ -1,5 +1,7 @@
 """Tests cgroups in folders that imitate them."""
 
+import errno
+import os
 import re
 from pathlib import Path
 
@@ -109,6 +111,27 @@ def test_no_cgroups_if_none_can_be_created(tmp_path):
     (tmp_path / "mountinfo").write_text("1 1 0:1 / /proc rw - cgroup2 x rw\n")
     assert Cgroups.find(tmp_path).controllers == frozenset()
     assert Cgroups.find(tmp_path / "nowhere").controllers == frozenset()
+
+
+@pytest.mark.parametrize(("cpus", "quota"), [(0.2, "20000"), (0.5, "50000"), (8.0, "-1")])
+def test_cpu_limit_above_that_of_a_container_is_left_to_the_container(
+    tmp_path, monkeypatch, cpus, quota
+):
+    """The kernel refuses a quota above that of the parent cgroup, here half of a core."""
+    write = Path.write_text
+
+    def write_text(self, text):
+        if self.name == "cpu.cfs_quota_us" and int(text) > 50_000:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        return write(self, text)
+
+    monkeypatch.setattr(Path, "write_text", write_text)
+    cgroups = Cgroups((Hierarchy(tmp_path, frozenset({"cpu"}), 1),))
+    cgroup = cgroups.create(Limits(cpus=cpus))
+    (file,) = tmp_path.glob("*/cpu.cfs_quota_us")
+    assert file.read_text() == quota
+    cgroup.limit_cpu(0.1)
+    assert file.read_text() == "10000"
 
 
 @pytest.fixture
