@@ -22,6 +22,7 @@ import psutil
 
 from referee.errors import VoidGame
 from referee.sandbox import SPARE_PROCESSES, Limits
+from referee.sandbox.process_tree import read_proc_file
 
 _CONTROLLERS = ("memory", "pids", "cpu")
 """The cgroup controllers that the rung `full` needs."""
@@ -162,7 +163,7 @@ class Cgroups:
     def __init__(self, hierarchies: tuple[Hierarchy, ...]) -> None:
         self._hierarchies = hierarchies
         self._numbers = itertools.count(1)
-        self._name = _name_for(psutil.Process())
+        self._name = _name_for(os.getpid())
         for hierarchy in hierarchies:
             _remove_abandoned(hierarchy.folder)
 
@@ -183,7 +184,7 @@ class Cgroups:
 
     def create(self, limits: Limits) -> Cgroup:
         """Create a cgroup with limits. Raises VoidGame if the kernel refuses the cgroup or a limit."""
-        name = f"{self._name}-{next(self._numbers)}"
+        name = f"{self._name}{next(self._numbers)}"
         parts: list[Hierarchy] = []
         cgroup = Cgroup(parts)
         try:
@@ -395,9 +396,17 @@ def _read_lines(file: Path) -> list[str]:
         return []
 
 
-def _name_for(process: psutil.Process) -> str:
-    """Return the beginning of the cgroup names of a process. The start time is included, because pids are reused."""
-    return f"{_PREFIX}{process.pid}-{process.create_time():.2f}-{_pid_namespace()}"
+def _name_for(pid: int) -> str:
+    """Return the beginning of the cgroup names of a process. The start time is included, because pids are reused.
+
+    Raises OSError if the process is gone.
+    """
+    return f"{_PREFIX}{_pid_namespace()}-{pid}-{_start_ticks(pid)}-"
+
+
+def _start_ticks(pid: int) -> int:
+    """Return when a process was started, in clock ticks since the boot, which no change of the wall clock moves."""
+    return int(read_proc_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()[19])
 
 
 def _pid_namespace() -> int:
@@ -410,9 +419,8 @@ def _remove_abandoned(folder: Path) -> None:
 
     Cgroups of other PID namespaces stay, because this process cannot find out whether their referees still run.
     """
-    for cgroup in folder.glob(f"{_PREFIX}*-*-{_pid_namespace()}-*"):
-        with suppress(OSError, ValueError, psutil.Error):
-            pid = int(cgroup.name.split("-")[1])
-            is_alive = psutil.pid_exists(pid)
-            if not is_alive or not cgroup.name.startswith(_name_for(psutil.Process(pid))):
+    for cgroup in folder.glob(f"{_PREFIX}{_pid_namespace()}-*"):
+        with suppress(OSError, ValueError):
+            pid = int(cgroup.name.split("-")[2])
+            if not psutil.pid_exists(pid) or not cgroup.name.startswith(_name_for(pid)):
                 cgroup.rmdir()

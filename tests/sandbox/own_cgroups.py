@@ -12,5 +12,5 @@ def own_cgroups():
     Their names have the PID namespace: process 1 of another namespace is another process, and may have left cgroups of its own.
     """
     namespace = Path("/proc/self/ns/pid").stat().st_ino
-    pattern = f"referee-{os.getpid()}-*-{namespace}-*"
+    pattern = f"referee-{namespace}-{os.getpid()}-*"
     return [path for each in Cgroups.find()._hierarchies for path in each.folder.glob(pattern)]

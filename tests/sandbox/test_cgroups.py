@@ -5,6 +5,7 @@ import os
 import re
 from pathlib import Path
 
+import psutil
 import pytest
 
 from referee.errors import Cause, VoidGame
@@ -77,7 +78,7 @@ def test_cgroup_of_a_killed_referee_is_removed(version_2, tmp_path):
     cgroups.create(Limits())
     parent = tmp_path / "cgroup" / "user.slice"
     [mine] = parent.glob("referee-*-1")
-    gone = mine.with_name(re.sub(r"\d\.\d\d-", "X.00-", mine.name))
+    gone = mine.with_name(re.sub(r"^(referee-\d+-\d+)-\d+-", r"\1-1-", mine.name))
     mine.rename(gone)
     second = cgroups.create(Limits())
     Cgroups.find(version_2)
@@ -85,10 +86,18 @@ def test_cgroup_of_a_killed_referee_is_removed(version_2, tmp_path):
     assert Path(second.procs_files[0]).exists()
 
 
+def test_cgroup_of_a_running_referee_is_kept_when_the_wall_clock_jumps(version_2, monkeypatch):
+    cgroup = Cgroups.find(version_2).create(Limits())
+    started_s = psutil.Process().create_time()
+    monkeypatch.setattr(psutil.Process, "create_time", lambda _self: started_s + 3600)
+    Cgroups.find(version_2)
+    assert Path(cgroup.procs_files[0]).exists()
+
+
 def test_cgroup_of_a_referee_in_another_pid_namespace_is_kept(version_2, tmp_path):
     namespace = Path("/proc/self/ns/pid").stat().st_ino
     parent = tmp_path / "cgroup" / "user.slice"
-    other, gone = (parent / f"referee-1-5.00-{number}-1" for number in (namespace + 1, namespace))
+    other, gone = (parent / f"referee-{number}-1-5-1" for number in (namespace + 1, namespace))
     other.mkdir()
     gone.mkdir()
     Cgroups.find(version_2)
