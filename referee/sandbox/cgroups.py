@@ -118,7 +118,7 @@ def _read_mounts(proc: Path) -> dict[frozenset[str], list[_Mount]]:
 
 
 def _can_create_in(folder: Path) -> bool:
-    trial = folder / f"{_PREFIX}trial-{os.getpid()}"
+    trial = folder / _trial_name()
     try:
         trial.mkdir()
         trial.rmdir()
@@ -138,7 +138,7 @@ def _find_delegated_folder(own: Path, wanted: set[str]) -> tuple[Path | None, se
     killed. If no cgroup can be created, returns None and an empty set.
     """
     for folder in (own, own.parent) if wanted else ():
-        trial = folder / f"{_PREFIX}trial-{os.getpid()}"
+        trial = folder / _trial_name()
         with suppress(OSError):
             trial.mkdir()
             try:
@@ -402,6 +402,11 @@ def _name_for(pid: int) -> str:
     Raises OSError if the process is gone.
     """
     return f"{_PREFIX}{_pid_namespace()}-{pid}-{_start_ticks(pid)}-"
+
+
+def _trial_name() -> str:
+    """Return the name of a cgroup of this process that is removed at once; `_remove_abandoned` removes it if it is left."""
+    return f"{_name_for(os.getpid())}trial"
 
 
 def _start_ticks(pid: int) -> int:

@@ -9,8 +9,8 @@ import psutil
 import pytest
 
 from referee.errors import Cause, VoidGame
-from referee.sandbox import Access, Limits, TotalUsage
-from referee.sandbox.cgroups import Cgroups, Hierarchy, Shortage
+from referee.sandbox import Access, Limits, TotalUsage, cgroups
+from referee.sandbox.cgroups import Cgroups, Hierarchy, Shortage, find_hierarchies
 from referee.sandbox.resources import ProgramSpec, SandboxResources
 
 PROGRAM = ProgramSpec(("true",), Path("/usr"), {}, Limits(memory_mib=100), Access())
@@ -92,6 +92,17 @@ def test_cgroup_of_a_running_referee_is_kept_when_the_wall_clock_jumps(version_2
     monkeypatch.setattr(psutil.Process, "create_time", lambda _self: started_s + 3600)
     Cgroups.find(version_2)
     assert Path(cgroup.procs_files[0]).exists()
+
+
+def test_trial_of_a_killed_referee_with_the_same_pid_does_no_harm(version_2, tmp_path, monkeypatch):
+    """In a container, each referee may be process 1."""
+    with monkeypatch.context() as killed:
+        killed.setattr(Path, "rmdir", lambda _self: None)
+        killed.setattr(cgroups, "_start_ticks", lambda _pid: 1)
+        list(find_hierarchies(version_2))
+    (left,) = tmp_path.glob("cgroup/user.slice/referee-*")
+    assert Cgroups.find(version_2).controllers == {"memory", "pids", "cpu"}
+    assert not left.exists()
 
 
 def test_cgroup_of_a_referee_in_another_pid_namespace_is_kept(version_2, tmp_path):
