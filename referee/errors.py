@@ -8,16 +8,21 @@
     │   ├── Strike           the bot loses one decision
     │   └── Forfeit          the bot loses the game
     └── VoidGame             the referee or the machine failed: nobody is charged, the game is played again
+        └── Shortage         the machine was too slow, or lacked a resource: a later attempt may succeed
 
 Any other exception is a bug of the referee.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC, errno.EDQUOT}
+"""The error numbers which say that the machine lacks a resource."""
 _MAX_WORD = 100
 """A longer word is cut before it is compared with known names, because the time grows with its length."""
 
@@ -148,6 +153,19 @@ class Forfeit(BotFault):
 
 class VoidGame(RefereeError):
     """The referee or the machine failed, so the game cannot be finished. The game is played again."""
+
+
+class Shortage(VoidGame):
+    """The machine was too slow, or lacked a resource such as file descriptors or memory."""
+
+
+def void_game(text: str) -> VoidGame:
+    """Return a VoidGame with a text. If the text contains the message of an error number of `SHORTAGES`, return a Shortage.
+
+    The text decides, because bubblewrap and the shim report an error only as a text.
+    """
+    is_shortage = any(os.strerror(number) in text for number in SHORTAGES)
+    return Shortage(text) if is_shortage else VoidGame(text)
 
 
 def find_similar(word: str, known: Iterable[str]) -> str | None:

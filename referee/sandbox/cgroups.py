@@ -20,7 +20,7 @@ from pathlib import Path
 
 import psutil
 
-from referee.errors import VoidGame
+from referee.errors import SHORTAGES, Shortage, void_game
 from referee.sandbox import SPARE_PROCESSES, Limits
 from referee.sandbox.process_tree import read_proc_file
 
@@ -63,12 +63,14 @@ class Hierarchy:
 def find_hierarchies(proc: Path) -> Iterator[Hierarchy]:
     """Yield the folders in which the referee can create cgroups. Each controller is in at most one of the folders.
 
+    Raises Shortage if the machine lacks a resource.
+
     Args:
         proc: the folder of the referee's process in /proc. Its files name the cgroups and mounts of the process.
     """
     mounts = _read_mounts(proc)
     missing = set(_CONTROLLERS_V1)
-    for line in _read_lines(proc / "cgroup"):
+    for line in _read_own(proc / "cgroup"):
         number, names, path = line.split(":", 2)
         is_v2 = number == "0"
         wanted = missing.intersection(names.split(","))
@@ -105,7 +107,7 @@ class _Mount:
 def _read_mounts(proc: Path) -> dict[frozenset[str], list[_Mount]]:
     """Return the mounts of each hierarchy, by its controllers in `_CONTROLLERS_V1`; by an empty set for version 2."""
     mounts: dict[frozenset[str], list[_Mount]] = {}
-    for line in _read_lines(proc / "mountinfo"):
+    for line in _read_own(proc / "mountinfo"):
         before, _, after = line.partition(" - ")
         kind, _, options = after.split(" ", 2)
         fields = before.split()
@@ -169,7 +171,10 @@ class Cgroups:
 
     @classmethod
     def find(cls, proc: Path = Path("/proc/self")) -> Cgroups:
-        """Return an object that uses all hierarchies of this machine in which the referee can create cgroups."""
+        """Return an object that uses all hierarchies of this machine in which the referee can create cgroups.
+
+        Raises Shortage if the machine lacks a resource.
+        """
         return cls(tuple(find_hierarchies(proc)))
 
     @property
@@ -195,11 +200,11 @@ class Cgroups:
             cgroup.set_limits(limits)
         except OSError as error:
             cgroup.remove()
-            raise VoidGame(f"no cgroup for a bot: {error}") from error
+            raise void_game(f"no cgroup for a bot: {error}") from error
         return cgroup
 
 
-class Shortage(Enum):
+class MemoryShortage(Enum):
     """Which limit of memory was reached when the kernel killed a process of a cgroup."""
 
     OWN = "own"
@@ -219,7 +224,7 @@ class Cgroup:
         self._parts = parts
         self._cpu_s: float | None = None
         self._peak_memory_kib: int | None = None
-        self._shortage: Shortage | None = None
+        self._shortage: MemoryShortage | None = None
 
     @property
     def procs_files(self) -> list[str]:
@@ -236,6 +241,11 @@ class Cgroup:
             if "pids" in part.controllers:
                 (part.folder / "pids.max").write_text(str(pids))
         self.limit_cpu(limits.cpus)
+
+    @property
+    def limits_cpu(self) -> bool:
+        """Whether the cgroup has the controller `cpu`."""
+        return any("cpu" in part.controllers for part in self._parts)
 
     def limit_cpu(self, cpus: float) -> None:
         """Allow `cpus` seconds of CPU time in each second of real time. Raises OSError if the kernel refuses.
@@ -256,7 +266,7 @@ class Cgroup:
         return next((file for file in files if file.exists()), None)
 
     @property
-    def shortage(self) -> Shortage | None:
+    def shortage(self) -> MemoryShortage | None:
         """Why the kernel has killed a process of this cgroup for lack of memory; None if it has killed none.
 
         Also works after `remove`.
@@ -351,7 +361,7 @@ def _limit_quota(part: Hierarchy, quota_us: int) -> None:
         file.write_text("-1")  # a cgroup above has a lower limit, which then holds for this one
 
 
-def _find_shortage(part: Hierarchy) -> Shortage | None:
+def _find_shortage(part: Hierarchy) -> MemoryShortage | None:
     """Return why the kernel has killed a process of this folder for lack of memory; None if it has killed none.
 
     `oom_kill` counts each killed process, whichever limit was reached. `oom` of version 2 counts only how often memory was
@@ -367,7 +377,7 @@ def _find_shortage(part: Hierarchy) -> Shortage | None:
         is_own = any(_read_int(part.folder / each) > limit - _NEAR_LIMIT_BYTES for each in peaks)
     else:
         is_own = numbers.get("oom", 0) > 0
-    return Shortage.OWN if is_own else Shortage.OTHER
+    return MemoryShortage.OWN if is_own else MemoryShortage.OTHER
 
 
 def _read_cpu_s(part: Hierarchy) -> float:
@@ -386,6 +396,19 @@ def _read_numbers(file: Path) -> dict[str, int]:
 def _read_int(file: Path) -> int:
     """Return the number in a file; 0 if it cannot be read."""
     return sum(map(int, _read_lines(file)))
+
+
+def _read_own(file: Path) -> list[str]:
+    """Return the lines of a file about the referee's process; [] if this machine has no such file.
+
+    Raises Shortage if the machine lacks a resource. Otherwise the referee would take it for a machine without cgroups.
+    """
+    try:
+        return file.read_text().splitlines()
+    except OSError as error:
+        if error.errno in SHORTAGES:
+            raise Shortage(f"the cgroups cannot be found: {error}") from error
+        return []
 
 
 def _read_lines(file: Path) -> list[str]:

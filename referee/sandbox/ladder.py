@@ -10,7 +10,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from referee.errors import Forfeit, RefereeError, UserError, VoidGame
+from referee.errors import SHORTAGES, Forfeit, RefereeError, Shortage, UserError, VoidGame
 from referee.sandbox import (
     NO_ISOLATION,
     Isolation,
@@ -21,7 +21,7 @@ from referee.sandbox import (
     rung_from_results,
 )
 from referee.sandbox.cgroups import Cgroups
-from referee.sandbox.launcher import Launcher
+from referee.sandbox.launcher import Launcher, check_capacity
 from referee.sandbox.probe import probe
 from referee.sandbox.process_group import ProcessGroupLauncher, UidLauncher
 from referee.sandbox.sandbox import SandboxLauncher
@@ -48,7 +48,8 @@ async def select_isolation(wanted: Rung | None = None, required: Rung | None = N
     """Return the isolation for bots on this machine.
 
     Raises UserError if the machine does not give the wanted rung or the required one, or if `wanted` is weaker
-    than `required`.
+    than `required`. Raises UserError also if the machine is too slow for the tests of a rung, or lacks a resource for
+    them. Only a test with a result lowers the rung.
 
     Args:
         wanted: the rung to use; None for the strongest rung of this machine.
@@ -56,7 +57,7 @@ async def select_isolation(wanted: Rung | None = None, required: Rung | None = N
     """
     if wanted is not None and required is not None and wanted.height < required.height:
         raise UserError(f"isolation {wanted.value!r} is less than the required {required.value!r}")
-    found = await _find_strongest() if wanted is None else await _find_exactly(wanted)
+    found = await _find_or_stop(wanted)
     needed = wanted or required
     if needed is not None and found.rung.height < needed.height:
         raise UserError(f"isolation {needed.value!r}: {_explain_refusals(found)}")
@@ -81,6 +82,22 @@ def make_launcher(isolation: Isolation) -> Launcher:
             return UidLauncher(cgroups, isolation.summary)
         case Rung.NONE:
             return ProcessGroupLauncher()
+
+
+async def _find_or_stop(wanted: Rung | None) -> Isolation:
+    """Return the isolation on the wanted rung or on the strongest one. Raises UserError if the machine lacks a resource."""
+    try:
+        found = await _find_strongest() if wanted is None else await _find_exactly(wanted)
+        if found.refusals:  # a shortage may be the reason
+            check_capacity()
+    except (Shortage, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in SHORTAGES:
+            raise
+        raise UserError(
+            "this machine is too busy, or lacks a resource, so its isolation could not be tested:"
+            f" {error}; try again on a quieter machine"
+        ) from error
+    return found
 
 
 async def _find_strongest() -> Isolation:
@@ -127,12 +144,14 @@ async def _find_exactly(wanted: Rung) -> Isolation:
 async def _try_bubblewrap(cgroups: Cgroups) -> Isolation | tuple[str, str]:
     """Return the isolation that the newest working bubblewrap gives, on the rung `full` or `namespaces`.
 
-    If no bubblewrap gives one of these rungs, return the reasons and advice.
+    If no bubblewrap gives one of these rungs, return the reasons and advice. Raises Shortage as `probe` does.
     """
     refused = []
     for bwrap in find_bubblewraps():
         try:
             results = await probe(SandboxLauncher(bwrap, cgroups))
+        except Shortage:
+            raise
         except (Forfeit, VoidGame) as error:
             refused.append(f"{bwrap}: {error}")
             continue
@@ -180,7 +199,10 @@ def _version(bwrap: Path) -> list[int]:
 
 
 async def _try_user_ids(cgroups: Cgroups) -> Isolation | tuple[str, str]:
-    """Return the isolation on the rung `uid`. If the machine does not give that rung, return the reason and advice."""
+    """Return the isolation on the rung `uid`. If the machine does not give that rung, return the reason and advice.
+
+    Raises Shortage as `probe` does.
+    """
     if os.geteuid() != 0:
         return "the referee is not root", "run the referee as root; a stronger rung is better"
     try:
@@ -192,6 +214,8 @@ async def _try_user_ids(cgroups: Cgroups) -> Isolation | tuple[str, str]:
             f"run the referee with a Python that all users can start; {_PYTHON} lies in {closed},"
             " which other users may not enter"
         )
+    except Shortage:
+        raise
     except RefereeError as error:
         return str(error), _MEND
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import _thread
 import asyncio
-import errno
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +24,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
-from referee.errors import Forfeit, VoidGame
+from referee.errors import SHORTAGES, Forfeit, Shortage, VoidGame
 from referee.sandbox import Access, Limits, TotalUsage
 from referee.sandbox.scheduling import Scheduler
 
@@ -42,8 +41,6 @@ _THREADS = 8
 """How many threads must be free for the referee, which needs threads of its own for the new process."""
 ALL_THREADS = 32
 """How many threads must be free for the referee and for the new process together."""
-SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC, errno.EDQUOT}
-"""The error numbers which say that the machine lacks a resource."""
 _NO_THREAD = "can't start new thread"
 
 
@@ -253,7 +250,7 @@ async def list_left_running(program: RunningProgram) -> list[str]:
 
 
 def check_capacity(threads: int = _THREADS) -> None:
-    """Raise `VoidGame` if the machine lacks file descriptors or threads for one more process.
+    """Raise `Shortage` if the machine lacks file descriptors or threads for one more process.
 
     The check takes 64 file descriptors and `threads` threads, and gives them back at once. It does not wait until the
     threads run, so the check is fast on a busy machine too.
@@ -270,7 +267,7 @@ def check_capacity(threads: int = _THREADS) -> None:
                 _thread.start_new_thread(_wait_for_gate, (gate,))
         except (OSError, RuntimeError) as error:
             reason = describe_shortage(error) or error
-            raise VoidGame(f"no room for another process: {reason}") from error
+            raise Shortage(f"no room for another process: {reason}") from error
 
 
 def _wait_for_gate(gate: _thread.LockType) -> None:

@@ -26,7 +26,7 @@ from typing import Any
 
 import psutil
 
-from referee.errors import VoidGame
+from referee.errors import Shortage, void_game
 from referee.sandbox import Access, Limits, ProbeResult, Protection, State
 from referee.sandbox.cgroups import Cgroup
 from referee.sandbox.folders import run_folder
@@ -51,17 +51,19 @@ _COMPETITIONS = 5
 """The maximum number of such competitions. The first one that the program loses decides."""
 _IDLE_SHARE = 0.25
 """A program with a larger share does not leave the core to others. With normal scheduling it gets at least half."""
-_PROBE_LIMIT_S = 20.0
-"""The time limit of the whole probe, which takes a fraction of a second on an idle machine."""
-_EXIT_LIMIT_S = 2.0
-"""How long to wait until processes are gone, or a program is stopped or throttled."""
+_PROBE_LIMIT_S = 60.0
+"""The time limit of the whole probe, which takes a fraction of a second on an idle machine. A busy machine may need 20 s."""
+_ERROR_BYTES = 4096
+"""How many bytes of the error output of a program are put into an error message."""
+_EXIT_LIMIT_S = 10.0
+"""How long to wait until processes are gone, or a program is stopped or throttled. On an idle machine it takes some ms."""
 
 
 async def probe(launcher: SandboxLauncher | UidLauncher) -> tuple[ProbeResult, ...]:
     """Start the programs of the probe with the launcher, and return a result for each protection.
 
-    Raises VoidGame or `Forfeit` if the launcher cannot start a program, and VoidGame if the probe takes too long or the
-    machine lacks resources.
+    Raises Shortage if the probe takes too long or the machine lacks resources. Raises another VoidGame, or `Forfeit`, if
+    the launcher cannot start a program for another reason.
     """
     with ExitStack() as stack:
         folder = stack.enter_context(
@@ -76,9 +78,9 @@ async def probe(launcher: SandboxLauncher | UidLauncher) -> tuple[ProbeResult, .
                 dies = await _kill_parent(launcher, folder)
                 results[Protection.DIES_WITH_REFEREE] = dies
         except TimeoutError:
-            raise VoidGame(f"the sandbox could not be probed within {_PROBE_LIMIT_S:g} s") from None
+            raise Shortage(f"the tests took longer than {_PROBE_LIMIT_S:g} s") from None
         except OSError as error:
-            raise VoidGame(f"the sandbox could not be probed: {error}") from error
+            raise void_game(f"the sandbox could not be probed: {error}") from error
         finally:
             launcher.reap()
     return tuple(results[each] for each in Protection)
@@ -115,7 +117,10 @@ async def _try_forbidden_acts(
             results = json.loads(await program.process.stdout.readline() or "{}")
             await program.process.stdout.readline()
             if not results:
-                raise VoidGame("a program in the sandbox ended before it could be probed")
+                assert program.process.stderr is not None  # noqa: S101 - as above
+                errors = await program.process.stderr.read(_ERROR_BYTES)
+                last = errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
+                raise void_game(f"a program in the sandbox ended before it could be probed: {last}")
             harm = _harm_to(bystander)
             stopped = await _try_stopping(program, marker)
             cpu = await _try_throttling(program.cgroup)
@@ -282,7 +287,7 @@ async def _try_throttling(cgroup: Cgroup | None) -> ProbeResult:
     before = cgroup.throttle_count
     with suppress(OSError):
         cgroup.limit_cpu(_LOW_CPUS)
-        until_s = time.monotonic() + _EXIT_LIMIT_S
+        until_s = time.monotonic() + (_EXIT_LIMIT_S if cgroup.limits_cpu else 0)
         while time.monotonic() < until_s:
             if cgroup.throttle_count > before:
                 return ProbeResult(Protection.CPU, State.ON, "tried, and throttled")

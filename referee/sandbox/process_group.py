@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from referee.errors import Forfeit, VoidGame
+from referee.errors import Forfeit, VoidGame, void_game
 from referee.sandbox import (
     DEFAULT_LIMITS,
     NO_ACCESS,
@@ -104,7 +104,7 @@ class UidLauncher:
                     _make_reachable(access.link)
                 words, options = self.prepare_command(program, resources)
             except OSError as error:
-                raise VoidGame(f"the isolation cannot be set up: {error}") from error
+                raise void_game(f"the isolation cannot be set up: {error}") from error
             assert resources.uid is not None  # noqa: S101 - this rung needs root
             await asyncio.to_thread(resources.remove_leftovers)  # of a killed referee
             return await _start_group(
@@ -192,7 +192,7 @@ def _watch_shared_memory() -> None:
     try:
         SHARED_MEMORY.start()
     except OSError as error:
-        raise VoidGame(f"the shared memory cannot be watched: {error}") from error
+        raise void_game(f"the shared memory cannot be watched: {error}") from error
 
 
 class ProcessGroup:

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import psutil
 
-from referee.errors import VoidGame
+from referee.errors import void_game
 from referee.sandbox.sweeper import SWEEPER, start_sweeper
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -83,7 +83,7 @@ class ProcessTrees:
             try:
                 self._sweeper = start_sweeper()
             except OSError as error:
-                raise VoidGame(f"no room for the sweeper: {error}") from error
+                raise void_game(f"no room for the sweeper: {error}") from error
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
         self._starting += 1
         try:

@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from referee.errors import Cause, Evidence, Forfeit, VoidGame
+from referee.errors import Cause, Evidence, Forfeit, VoidGame, void_game
 from referee.sandbox import Access, Limits, TotalUsage
-from referee.sandbox.cgroups import Cgroup, Cgroups, Shortage
+from referee.sandbox.cgroups import Cgroup, Cgroups, MemoryShortage
 from referee.sandbox.folders import walk_folders
 from referee.sandbox.user_ids import lease_user_id, remove_leftovers
 
@@ -89,7 +89,7 @@ class SandboxResources:
         shortage = None if self.cgroup is None else self.cgroup.shortage
         if shortage is None:
             return None
-        if shortage is Shortage.OTHER:
+        if shortage is MemoryShortage.OTHER:
             return VoidGame(
                 "the kernel has ended a process of a bot below its memory limit, because this machine or its container has"
                 " too little memory: add memory, or play with fewer workers"
@@ -155,7 +155,7 @@ class SandboxResources:
         try:
             mode = folder.stat().st_mode
         except OSError as error:
-            raise VoidGame(f"{folder}: {error.strerror}") from error
+            raise void_game(f"{folder}: {error.strerror}") from error
         if folder not in access.writable and mode & _READABLE_FOR_ALL != _READABLE_FOR_ALL:
             raise VoidGame(
                 f"{folder} must be readable for everybody, because the referee is root and each bot runs as"

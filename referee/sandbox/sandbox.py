@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from referee.errors import Forfeit, VoidGame
+from referee.errors import Forfeit, VoidGame, void_game
 from referee.sandbox import DEFAULT_LIMITS, NO_ACCESS, Access, Limits, TotalUsage, seccomp
 from referee.sandbox.bubblewrap import command_line
 from referee.sandbox.cgroups import Cgroup, Cgroups
@@ -104,7 +104,7 @@ class SandboxLauncher:
         try:
             words, options = self.prepare_command(program, resources)
         except OSError as error:
-            raise VoidGame(f"the sandbox cannot be set up: {error}") from error
+            raise void_game(f"the sandbox cannot be set up: {error}") from error
         environment = program.environment
         report, report_end = open_report_pipe()
         try:
@@ -262,7 +262,7 @@ class SandboxedProgram:
                 await asyncio.wait_for(self._bubblewrap.wait(), _EXIT_LIMIT_S)
             code = self._bubblewrap.returncode
             text = f"bubblewrap printed no reason; its exit code is {code}"
-        return VoidGame(f"the sandbox cannot be set up: {text.strip()}")
+        return void_game(f"the sandbox cannot be set up: {text.strip()}")
 
     def _find_init(self) -> psutil.Process | None:
         """Return process 1 of the sandbox; None if it does not exist."""

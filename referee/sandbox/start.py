@@ -19,10 +19,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from referee.errors import Cause, Evidence, Forfeit, VoidGame
+from referee.errors import (
+    SHORTAGES,
+    Cause,
+    Evidence,
+    Forfeit,
+    Shortage,
+    VoidGame,
+    void_game,
+)
 from referee.sandbox import Limits
 from referee.sandbox.bubblewrap import find_toolchains
-from referee.sandbox.launcher import SHORTAGES, RunningProgram
+from referee.sandbox.launcher import RunningProgram
 from referee.sandbox.missing import how_to_install
 from referee.sandbox.resources import ProgramSpec
 from referee.sandbox.user_ids import shared_folders
@@ -37,12 +45,12 @@ _ProgramT = TypeVar("_ProgramT", bound=RunningProgram)
 def open_report_pipe() -> tuple[int, int]:
     """Open the report pipe and return its reading and its writing end.
 
-    Raises `VoidGame` if no file descriptors are left.
+    Raises `Shortage` if no file descriptors are left.
     """
     try:
         return os.pipe()
     except OSError as error:
-        raise VoidGame(f"no file descriptors left: {error}") from error
+        raise Shortage(f"no file descriptors left: {error}") from error
 
 
 async def start_shim(
@@ -224,13 +232,13 @@ def parse_failure(report: str, program: str) -> Forfeit | VoidGame:
     """
     number, _, text = report.partition(" ")
     if int(number) == 0:
-        return VoidGame(f"the isolation cannot be set up: {text}")
+        return void_game(f"the isolation cannot be set up: {text}")
     missing = int(number) == errno.ENOENT and "/" not in program
     return start_failure(int(number), how_to_install(program) if missing else text)
 
 
 def start_failure(number: int | None, text: str) -> Forfeit | VoidGame:
-    """Return the failure for an error number: `VoidGame` if the machine lacks a resource, otherwise `Forfeit`."""
+    """Return the failure for an error number: `Shortage` if the machine lacks a resource, otherwise `Forfeit`."""
     if number in {*SHORTAGES, _CANNOT_DUPLICATE_PIPE}:
-        return VoidGame(f"no room for another process: {text}")
+        return Shortage(f"no room for another process: {text}")
     return Forfeit(Cause.NO_START, Evidence(detail=f"cannot be started: {text}"))

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from referee.errors import VoidGame
+from referee.errors import Shortage, VoidGame, void_game
 from referee.sandbox.folders import remove_folder
 from referee.sandbox.process_tree import has_ended
 from referee.sandbox.sweeper import SWEEPER
@@ -119,10 +119,10 @@ def lease_user_id() -> UserIdLease | None:
             if (lock := _lock(folder, uid)) is not None:
                 return UserIdLease(uid, lock, path / str(uid))
     except OSError as error:
-        raise VoidGame(f"no user id for a bot: {error}") from error
+        raise void_game(f"no user id for a bot: {error}") from error
     finally:
         os.close(folder)
-    raise VoidGame("all user ids for bots are in use: end other referees")
+    raise Shortage("all user ids for bots are in use: end other referees")
 
 
 def list_pids(uid: int) -> list[int]:
@@ -191,7 +191,7 @@ def _open_folder() -> tuple[int, Path]:
             return folder, path
         os.close(folder)
         reasons.append(f"{path} must belong to root, with mode 0700")
-    raise VoidGame(f"no user id for a bot can be locked: {'; '.join(reasons)}")
+    raise void_game(f"no user id for a bot can be locked: {'; '.join(reasons)}")
 
 
 def _lock(folder: int, uid: int) -> int | None:

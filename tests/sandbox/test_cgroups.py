@@ -8,9 +8,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from referee.errors import Cause, VoidGame
+from referee.errors import Cause, Shortage, VoidGame
 from referee.sandbox import Access, Limits, TotalUsage, cgroups
-from referee.sandbox.cgroups import Cgroups, Hierarchy, Shortage, find_hierarchies
+from referee.sandbox.cgroups import Cgroups, Hierarchy, MemoryShortage, find_hierarchies
 from referee.sandbox.resources import ProgramSpec, SandboxResources
 
 PROGRAM = ProgramSpec(("true",), Path("/usr"), {}, Limits(memory_mib=100), Access())
@@ -69,7 +69,7 @@ def test_cgroup_of_version_2_limits_and_measures(version_2, tmp_path):
     assert cgroup.throttle_count == 3
     cgroup.remove()
     assert not folder.exists()
-    assert cgroup.shortage is Shortage.OWN
+    assert cgroup.shortage is MemoryShortage.OWN
     assert (cgroup.cpu_s, cgroup.peak_memory_kib) == (1.5, 5 << 10)
 
 
@@ -217,3 +217,12 @@ def test_program_killed_because_the_machine_lacks_memory_is_not_charged(counters
 @pytest.mark.parametrize(("version", "files"), NO_SHORTAGES)
 def test_program_that_the_kernel_has_not_killed_has_no_failure(counters, version, files):
     assert counters(version, files) is None
+
+
+def test_cgroups_that_cannot_be_searched_are_not_missing(version_2, monkeypatch):
+    def fail(_path):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(Path, "read_text", fail)
+    with pytest.raises(Shortage, match=r"the cgroups cannot be found: .*Too many open files"):
+        Cgroups.find(version_2)

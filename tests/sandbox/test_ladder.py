@@ -1,5 +1,6 @@
 """Tests the choice of a rung, also on machines that give less."""
 
+import errno
 import os
 import pickle
 import platform
@@ -13,7 +14,7 @@ import pytest
 from programs import tool
 from strongest_isolation import strongest
 
-from referee.errors import Cause, Evidence, Forfeit, UserError, VoidGame
+from referee.errors import Cause, Evidence, Forfeit, Shortage, UserError, VoidGame, void_game
 from referee.sandbox import (
     NO_ISOLATION,
     Isolation,
@@ -26,6 +27,7 @@ from referee.sandbox import (
     seccomp,
 )
 from referee.sandbox.ladder import find_bubblewraps, select_isolation
+from referee.sandbox.start import parse_failure, start_failure
 
 
 def findings(**states):
@@ -196,3 +198,46 @@ async def test_bubblewrap_of_the_package_is_enough(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(only))
     found = await select_isolation(Rung.NAMESPACES)
     assert found.bubblewrap == Path(package.bwrap_path())
+
+
+# A shortage does not lower the rung
+
+
+def fail_with(error):
+    async def fail(_launcher):
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Shortage("the tests took longer than 60 s"),
+        void_game(f"the sandbox cannot be set up: bwrap: pipe: {os.strerror(errno.EMFILE)}"),
+        start_failure(errno.EAGAIN, os.strerror(errno.EAGAIN)),
+        parse_failure(f"0 /sys/fs/cgroup: {os.strerror(errno.ENOMEM)}", "bot"),
+        OSError(errno.ENFILE, os.strerror(errno.ENFILE)),
+    ],
+)
+@pytest.mark.parametrize("wanted", [None, Rung.NAMESPACES, Rung.UID])
+async def test_shortage_ends_the_choice_instead_of_lowering_the_rung(monkeypatch, error, wanted):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(ladder, "find_bubblewraps", lambda: [Path("bwrap")])
+    monkeypatch.setattr(ladder, "probe", fail_with(error))
+    with pytest.raises(UserError) as raised:
+        await select_isolation(wanted)
+    assert str(error) in str(raised.value)
+    assert str(raised.value).endswith("try again on a quieter machine")
+
+
+async def test_refusal_does_not_count_while_the_machine_lacks_a_resource(monkeypatch):
+    def lack():
+        raise Shortage("no room for another process: Too many open files")
+
+    monkeypatch.setattr(ladder, "find_bubblewraps", list)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(ladder, "check_capacity", lack)
+    with pytest.raises(UserError, match="could not be tested: no room for another process"):
+        await select_isolation()
+    assert await select_isolation(Rung.NONE) == NO_ISOLATION

@@ -1,5 +1,7 @@
 """Tests that the probe notices what a program can reach."""
 
+import asyncio
+import errno
 import os
 import secrets
 import signal
@@ -14,6 +16,7 @@ import psutil
 import pytest
 from programs import LONG_TEXTS, little_memory
 
+from referee.errors import Shortage
 from referee.sandbox import Protection, State, probe
 from referee.sandbox.probe import _prepare_folder, _try_forbidden_acts
 from referee.sandbox.process_group import ProcessGroupLauncher
@@ -77,3 +80,25 @@ def test_bystander_dies_with_the_process_that_probes():
         run.kill()
         process.wait(60)
     assert not psutil.pid_exists(pid)
+
+
+async def run_out_of_time(*_arguments):
+    await asyncio.sleep(60)
+
+
+async def run_out_of_descriptors(*_arguments):
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+@pytest.mark.parametrize(
+    ("acts", "reason"),
+    [
+        (run_out_of_time, "the tests took longer than 0.01 s"),
+        (run_out_of_descriptors, "Too many open files"),
+    ],
+)
+async def test_probe_without_time_or_descriptors_reports_a_shortage(monkeypatch, acts, reason):
+    monkeypatch.setattr(probe, "_try_forbidden_acts", acts)
+    monkeypatch.setattr(probe, "_PROBE_LIMIT_S", 0.01)
+    with pytest.raises(Shortage, match=reason):
+        await probe.probe(ProcessGroupLauncher())
