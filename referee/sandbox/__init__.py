@@ -172,8 +172,8 @@ class Isolation:
     """One result for each protection."""
     refusals: tuple[Refusal, ...] = ()
     """The stronger rungs that were tried and that this machine does not give."""
-    cgroups: bool = False
-    """Whether the launcher creates a cgroup for each program, as far as the machine allows it."""
+    controllers: frozenset[str] | None = None
+    """The controllers of the cgroups that the launcher creates for programs; None if it creates no cgroups."""
     bubblewrap: Path | None = None
     """The bubblewrap that makes the sandboxes; None on the rungs `uid` and `none`."""
 

@@ -67,9 +67,9 @@ async def select_isolation(wanted: Rung | None = None, required: Rung | None = N
 def make_launcher(isolation: Isolation) -> Launcher:
     """Return the launcher for an isolation that `select_isolation` returned on this machine.
 
-    Raises VoidGame if bubblewrap was removed since then.
+    Raises VoidGame if bubblewrap was removed since then, or if cgroups with fewer controllers are found.
     """
-    cgroups = Cgroups.find() if isolation.cgroups else Cgroups(())
+    cgroups = Cgroups(()) if isolation.controllers is None else _find_cgroups(isolation.controllers)
     match isolation.rung:
         case Rung.FULL | Rung.NAMESPACES:
             bwrap = isolation.bubblewrap
@@ -82,6 +82,19 @@ def make_launcher(isolation: Isolation) -> Launcher:
             return UidLauncher(cgroups, isolation.summary)
         case Rung.NONE:
             return ProcessGroupLauncher()
+
+
+def _find_cgroups(tested: frozenset[str]) -> Cgroups:
+    """Return the cgroups of this process. Raises VoidGame if they lack a controller that the isolation was tested with."""
+    found = Cgroups.find()
+    if found.can_create and tested <= found.controllers:
+        return found
+    here, wanted = (
+        ", ".join(sorted(each)) or "no controllers" for each in (found.controllers, tested)
+    )
+    raise VoidGame(
+        f"the isolation was tested with cgroups for {wanted}, but this process finds {here}"
+    )
 
 
 async def _find_or_stop(wanted: Rung | None) -> Isolation:
@@ -116,7 +129,7 @@ async def _find_strongest() -> Isolation:
     ):
         found = await try_rungs(Cgroups.find())
         if isinstance(found, Isolation):
-            return replace(found, refusals=(*refusals, *found.refusals), cgroups=True)
+            return replace(found, refusals=(*refusals, *found.refusals))
         reason, advice = found
         refusals += [Refusal(rung, reason, advice) for rung in rungs]
     return replace(NO_ISOLATION, refusals=tuple(refusals))
@@ -159,7 +172,7 @@ async def _try_bubblewrap(cgroups: Cgroups) -> Isolation | tuple[str, str]:
         rung = rung_from_results(results)
         if rung is not None:
             refusals = () if rung is Rung.FULL else (Refusal(Rung.FULL, gaps, _CGROUPS),)
-            return Isolation(rung, results, refusals, bubblewrap=bwrap)
+            return Isolation(rung, results, refusals, _controllers(cgroups), bwrap)
         refused.append(f"{bwrap} does not keep bots apart here: {gaps}")
     if not refused:
         return "bubblewrap is not installed", _INSTALL
@@ -206,7 +219,8 @@ async def _try_user_ids(cgroups: Cgroups) -> Isolation | tuple[str, str]:
     if os.geteuid() != 0:
         return "the referee is not root", "run the referee as root; a stronger rung is better"
     try:
-        return Isolation(Rung.UID, await probe(UidLauncher(cgroups)), cgroups=True)
+        results = await probe(UidLauncher(cgroups))
+        return Isolation(Rung.UID, results, controllers=_controllers(cgroups))
     except Forfeit as error:
         if (closed := find_closed_parent(_PYTHON)) is None:
             return str(error), _MEND
@@ -218,6 +232,11 @@ async def _try_user_ids(cgroups: Cgroups) -> Isolation | tuple[str, str]:
         raise
     except RefereeError as error:
         return str(error), _MEND
+
+
+def _controllers(cgroups: Cgroups) -> frozenset[str] | None:
+    """Return the value of `Isolation.controllers` for launchers with these cgroups."""
+    return cgroups.controllers if cgroups.can_create else None
 
 
 def _describe_gaps(results: tuple[ProbeResult, ...]) -> str:

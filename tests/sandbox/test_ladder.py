@@ -7,6 +7,7 @@ import platform
 import shutil
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -26,6 +27,7 @@ from referee.sandbox import (
     rung_from_results,
     seccomp,
 )
+from referee.sandbox.cgroups import Cgroups, Hierarchy
 from referee.sandbox.ladder import find_bubblewraps, select_isolation
 from referee.sandbox.start import parse_failure, start_failure
 
@@ -198,6 +200,25 @@ async def test_bubblewrap_of_the_package_is_enough(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(only))
     found = await select_isolation(Rung.NAMESPACES)
     assert found.bubblewrap == Path(package.bwrap_path())
+
+
+@pytest.mark.parametrize("rung", [Rung.FULL, Rung.UID])
+def test_launcher_needs_the_cgroups_that_were_tested(monkeypatch, tmp_path, rung):
+    def find(*controllers):
+        return lambda: Cgroups((Hierarchy(tmp_path, frozenset(controllers), 1),))
+
+    bwrap = program_of("0.11.0", tmp_path)
+    tested = Isolation(rung, findings(), (), frozenset({"cpu", "pids"}), bwrap)
+    monkeypatch.setattr(ladder.Cgroups, "find", find("cpu", "pids", "memory"))
+    assert ladder.make_launcher(tested).cgroups.controllers >= tested.controllers
+    monkeypatch.setattr(ladder.Cgroups, "find", find("cpu"))
+    with pytest.raises(VoidGame, match=r"with cgroups for cpu, pids, but this process finds cpu$"):
+        ladder.make_launcher(tested)
+    monkeypatch.setattr(ladder.Cgroups, "find", lambda: Cgroups(()))
+    with pytest.raises(VoidGame, match=r"but this process finds no controllers$"):
+        ladder.make_launcher(replace(tested, controllers=frozenset()))
+    unlimited = ladder.make_launcher(replace(tested, controllers=None))
+    assert not unlimited.cgroups.can_create
 
 
 # A shortage does not lower the rung

@@ -27,7 +27,7 @@ SHARED_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", "/run/lock")  # noqa: S108 - e
 @cache
 def find_isolation(*, cgroups):
     found = asyncio.run(select_isolation(Rung.UID))
-    return replace(found, cgroups=cgroups)
+    return found if cgroups else replace(found, controllers=None)
 
 
 @pytest.fixture
