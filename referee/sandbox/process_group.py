@@ -270,6 +270,13 @@ class ProcessGroup:
         await asyncio.shield(self._killing)
 
     async def _kill(self) -> None:
+        try:
+            await self._end_processes()
+        finally:
+            if self._resources is not None:
+                await asyncio.to_thread(self._resources.release)
+
+    async def _end_processes(self) -> None:
         pid, resources = self.process.pid, self._resources
         if resources is None:
             has_ended = self.process.returncode is not None
@@ -293,8 +300,6 @@ class ProcessGroup:
         else:  # until the event loop has the exit status, `reap` must not take it
             exited.add_done_callback(lambda _: PROCESS_TREES.discard(pid))
         PROCESS_TREES.reap()
-        if resources is not None:
-            await asyncio.to_thread(resources.release)
 
 
 def _make_reachable(path: Path) -> None:

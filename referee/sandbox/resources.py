@@ -132,19 +132,19 @@ class SandboxResources:
         """Remove the cgroup, take back the folders and free the user id. Call this when the program is gone.
 
         Processes that are left in the cgroup, or have the user id, are killed. A second call does nothing, because
-        another program may have the user id then.
+        another program may have the user id then. But if a call raises an error, a second call does what is left.
         """
         with self._lock:
-            lease, self._lease = self._lease, None
-            folders, self._folders = self._folders, []
-            if lease is not None:
-                lease.kill_processes()
+            if self._lease is not None:
+                self._lease.kill_processes()
             if self.cgroup is not None:
                 self.cgroup.remove()
-            for folder in folders:
-                _change_owner(folder, os.getuid())
-            if lease is not None:
-                lease.release()
+            while self._folders:
+                _change_owner(self._folders[-1], os.getuid())
+                self._folders.pop()
+            if self._lease is not None:
+                self._lease.release()
+                self._lease = None
 
     def _hand_over(self, uid: int, folder: Path, access: Access) -> None:
         """Make user `uid` the owner of the folders in `access`. Raises VoidGame if this user cannot read `folder`."""

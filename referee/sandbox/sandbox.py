@@ -236,7 +236,10 @@ class SandboxedProgram:
         line = await asyncio.shield(self._report.first_line)
         if not line.startswith("runs "):
             raise await self._explain_failure(line, program)
-        self._init = self._find_init()
+        try:
+            self._init = self._find_init()
+        except OSError as error:
+            raise void_game(f"the sandbox cannot be watched: {error}") from error
         if self._init is None:
             return
         self._monitor.unlimited_pids = {self._bubblewrap.pid, self._init.pid}
@@ -265,7 +268,7 @@ class SandboxedProgram:
         return void_game(f"the sandbox cannot be set up: {text.strip()}")
 
     def _find_init(self) -> psutil.Process | None:
-        """Return process 1 of the sandbox; None if it does not exist."""
+        """Return process 1 of the sandbox; None if it does not exist. Raises OSError if processes cannot be listed."""
         with suppress(psutil.Error, IndexError):
             return psutil.Process(_child_pids(self._bubblewrap.pid)[0])
         return None
@@ -291,11 +294,20 @@ class SandboxedProgram:
         await asyncio.shield(self._killing)
 
     async def _kill(self) -> None:
+        try:
+            await self._end_processes()
+        finally:
+            self._report.close()
+            await asyncio.to_thread(self._resources.release)
+
+    async def _end_processes(self) -> None:
+        # OSError is suppressed: without file descriptors, only bubblewrap can be killed, and then the kernel kills init
         # if `_init` is not known, the start failed or was cancelled
         if self._init is None and self._bubblewrap.returncode is None:
-            self._init = self._find_init()
+            with suppress(OSError):
+                self._init = self._find_init()
         if self._init is not None:  # when init ends, its whole namespace and bubblewrap end
-            with suppress(psutil.Error):
+            with suppress(psutil.Error, OSError):
                 self._init.kill()
             # thaw the cgroup, because bubblewrap must run to notice the end
             self.scheduler.close()
@@ -306,12 +318,10 @@ class SandboxedProgram:
                 self._bubblewrap.kill()
             await self._bubblewrap.wait()
         if self._init is not None:  # bubblewrap may have ended before process 1
-            with suppress(psutil.TimeoutExpired):
+            with suppress(psutil.TimeoutExpired, OSError):
                 await asyncio.to_thread(self._init.wait, _EXIT_LIMIT_S)
         PROCESS_TREES.discard(self._bubblewrap.pid)
         PROCESS_TREES.reap()
-        self._report.close()
-        await asyncio.to_thread(self._resources.release)
 
 
 def _child_pids(pid: int) -> list[int]:

@@ -36,7 +36,8 @@ A program gets an even id. The odd id above it belongs to the helper that ends t
 `sweeper.py`.
 """
 _KILL_LIMIT_S = 20.0
-"""After this time, `UserIdLease.kill_processes` gives up. Only a process that the kernel cannot end lasts so long."""
+"""After this time, `UserIdLease.kill_processes` gives up. Only a process that the kernel cannot end lasts so long, or a
+lack of file descriptors."""
 _PAUSE_S = 0.005
 _FOLDER = "referee-user-ids"
 _PARENTS = ("/run", "/var/lib", tempfile.gettempdir())
@@ -81,13 +82,22 @@ class UserIdLease:
     def kill_processes(self) -> None:
         """Kill all processes of the user, and wait until none runs. Call this before `release`.
 
+        If the machine lacks file descriptors to list processes, this waits for them too.
+
         A process ends only when it gets a core. So give its cgroup the normal scheduling between `send_kill` and this
         call.
         """
         until_s = time.monotonic() + _KILL_LIMIT_S
-        while list_pids(self.uid) and time.monotonic() < until_s:
+        while self._may_run() and time.monotonic() < until_s:
             self.send_kill()
             time.sleep(_PAUSE_S)
+
+    def _may_run(self) -> bool:
+        """Return whether processes of the user run, or cannot be listed."""
+        try:
+            return bool(list_pids(self.uid))
+        except OSError:
+            return True
 
     def release(self) -> None:
         """Free the user id. Call this when no process has it any more. A second call does nothing."""

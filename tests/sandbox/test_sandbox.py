@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import errno
 import fcntl
 import json
 import os
@@ -180,6 +181,30 @@ async def test_failed_start_leaves_nothing(place, monkeypatch):
         with pytest.raises(VoidGame, match="given up"):
             await launcher.launch(["sleep", "1000"], folder=place / "own", environment=PATH)
         assert not list_leftovers()
+
+
+def lack_descriptors(*_arguments):
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+async def test_program_is_killed_and_its_resources_released_without_descriptors(
+    launch, monkeypatch
+):
+    launched = await launch("sleep", "1000")
+    with monkeypatch.context() as patch:
+        patch.setattr(psutil.Process, "kill", lack_descriptors)
+        patch.setattr(psutil.Process, "wait", lack_descriptors)
+        patch.setattr("referee.sandbox.sandbox._EXIT_LIMIT_S", 0.1)
+        await launched.kill()
+    assert launched._resources.uid is None
+    assert not list_leftovers()
+
+
+async def test_start_without_descriptors_voids_the_game_and_leaves_nothing(launch, monkeypatch):
+    monkeypatch.setattr(SandboxedProgram, "_find_init", lack_descriptors)
+    with pytest.raises(VoidGame, match=r"the sandbox cannot be watched: .*Too many open files"):
+        await launch("sleep", "1000")
+    assert not list_leftovers()
 
 
 async def test_launch_cancelled_while_the_shim_is_created_leaves_nothing(place):

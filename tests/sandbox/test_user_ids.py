@@ -1,5 +1,6 @@
 """Tests that each program gets a user id of its own, whatever programs and other users do. Needs root."""
 
+import errno
 import os
 import pwd
 import signal
@@ -11,6 +12,7 @@ import pytest
 
 from referee.errors import VoidGame
 from referee.sandbox import Access, Limits, user_ids
+from referee.sandbox import resources as sandbox_resources
 from referee.sandbox.cgroups import Cgroups
 from referee.sandbox.resources import ProgramSpec, SandboxResources
 from referee.sandbox.user_ids import lease_user_id, list_pids
@@ -134,6 +136,51 @@ def test_second_release_of_resources_spares_the_next_program_with_the_user_id(ow
             assert list_pids(uid) == [other.pid]
         finally:
             other.kill()
+
+
+@pytest.fixture
+def resources(own_ids, tmp_path):
+    """Return the resources of a program, whose scratch folder is `tmp_path / "scratch"`."""
+    scratch = own_ids[0] / "scratch"
+    scratch.mkdir()
+    tmp_path.chmod(0o755)
+    program = ProgramSpec(("true",), tmp_path, {}, Limits(), Access(scratch=scratch))
+    return SandboxResources(Cgroups(()), program)
+
+
+def test_release_waits_for_file_descriptors(resources, tmp_path, monkeypatch):
+    lacks = iter((True, True, False))
+
+    def list_if_possible(uid):
+        if next(lacks):
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return list_pids(uid)
+
+    monkeypatch.setattr(user_ids, "list_pids", list_if_possible)
+    uid = resources.uid
+    resources.release()
+    assert (tmp_path / "scratch").stat().st_uid == os.getuid()
+    lease = lease_user_id()
+    assert lease.uid == uid
+    lease.release()
+
+
+def test_second_release_does_what_the_first_did_not(resources, tmp_path, monkeypatch):
+    def fail(*_arguments):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    uid = resources.uid
+    with monkeypatch.context() as patch:
+        patch.setattr(user_ids.UserIdLease, "release", fail)
+        patch.setattr(sandbox_resources, "_change_owner", fail)
+        with pytest.raises(OSError, match="Too many open files"):
+            resources.release()
+    assert (tmp_path / "scratch").stat().st_uid == uid
+    resources.release()
+    assert (tmp_path / "scratch").stat().st_uid == os.getuid()
+    lease = lease_user_id()
+    assert lease.uid == uid
+    lease.release()
 
 
 def test_program_cannot_take_the_locks():
