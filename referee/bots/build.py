@@ -43,7 +43,7 @@ from referee.bots.manifest import PYTHON_PACKAGES
 from referee.bots.registries import Registries, read_registries
 from referee.errors import Forfeit, UserError, VoidGame
 from referee.sandbox import NO_ACCESS, Access, Limits
-from referee.sandbox.folders import ProgramFolder, remove_folder, run_folder
+from referee.sandbox.folders import ProgramFolder, remove_folder, require_home, run_folder
 from referee.sandbox.gateway import Gateway
 from referee.sandbox.launcher import (
     DEFAULT_KEPT_BYTES,
@@ -199,7 +199,7 @@ class _Run:
         self._registries = registries
         self._limit_s = limit_s
         # a sandbox shows the new home folder at the path of the user's home folder
-        self._visible_home = home if home and not launcher.is_sandboxed else Path.home()
+        self._visible_home = home if home and not launcher.is_sandboxed else require_home()
 
     async def fetch(self, fetch: Fetch) -> _Failure | None:
         """Fetch packages. Return why that failed; None if it succeeded."""
@@ -383,7 +383,7 @@ def _build_home(
     try:
         with _needs_room():
             for cache in caches:
-                copy_cache(Path.home() / cache, home / cache)
+                copy_cache(require_home() / cache, home / cache)
             registries.write_files(home)
         yield home
     finally:

@@ -21,6 +21,7 @@ from referee.bots.dependencies import CHECKS
 from referee.bots.manifest import PYTHON_PACKAGES
 from referee.bots.registries import Registries, bare_url
 from referee.errors import UserError
+from referee.sandbox.folders import find_home, require_home
 from referee.sandbox.gateway import Address
 
 PROXY_PORT = 3128
@@ -275,8 +276,9 @@ def isolated_environment(home: Path, *, with_python: bool) -> dict[str, str]:
 
 def rustup_folders() -> tuple[Path, ...]:
     """Return the folder of rustup's toolchains; empty without rustup."""
-    rustup = Path(os.environ.get("RUSTUP_HOME", Path.home() / ".rustup"))
-    return (rustup,) if (rustup / "toolchains").is_dir() else ()
+    home = find_home()
+    place = os.environ.get("RUSTUP_HOME") or (home and home / ".rustup")
+    return (Path(place),) if place and Path(place, "toolchains").is_dir() else ()
 
 
 def list_caches(command: Sequence[str] | None, fetches: Sequence[Fetch]) -> list[str]:
@@ -295,7 +297,7 @@ def copy_cache(cache: Path, target: Path) -> None:
 
     A file that the user's package manager removes during the copy is left out.
     """
-    left_out = Path.home() / _GO_REPOSITORIES
+    left_out = require_home() / _GO_REPOSITORIES
     if cache.is_dir():
         try:
             shutil.copytree(

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
 
+from referee.sandbox.folders import require_home
 from referee.sandbox.gateway import Address
 
 _PUBLIC = (
@@ -270,7 +271,7 @@ def read_registries(
         home: the user's home folder; by default that of the referee's user.
         environment: the user's environment variables; by default those of the referee.
     """
-    reader = _Reader(home or Path.home(), os.environ if environment is None else environment)
+    reader = _Reader(home or require_home(), os.environ if environment is None else environment)
     reader.read_pip()
     reader.read_npm()
     reader.read_go()

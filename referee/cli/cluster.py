@@ -18,6 +18,7 @@ from referee.cli.options import INTERRUPTED, console
 from referee.errors import UserError
 from referee.roster.roster import Roster
 from referee.sandbox import Isolation
+from referee.sandbox.folders import require_home
 from referee.tournament.assignments import WorkerGroup
 from referee.tournament.config import TournamentConfig
 from referee.tournament.create import Tournament
@@ -220,5 +221,5 @@ def make_certificates(
 
 def default_folder() -> Path:
     """Return the folder for copies of bots on a worker's machine."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    cache = os.environ.get("XDG_CACHE_HOME") or require_home() / ".cache"
     return Path(cache) / "linko-referee"

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from referee.sandbox import Limits, seccomp
+from referee.sandbox.folders import find_home, require_home
 from referee.sandbox.mounts import Mounts, empty_folders, frozen_files
 from referee.sandbox.resources import ProgramSpec
 
@@ -106,7 +107,7 @@ def _file_options(program: ProgramSpec, mounts: Mounts) -> list[str]:
     words += _tmpfs(limits, Path("/dev/shm"))  # noqa: S108 - programs expect this path
     words += ["--remount-ro", "/dev", *_scratch_options(access.scratch, limits)]
     if access.home is not None:
-        words += ["--bind", mounts.source(access.home), str(Path.home())]
+        words += ["--bind", mounts.source(access.home), str(require_home())]
     for each in (
         *find_toolchains(program.command[0], path),
         *access.readable,
@@ -261,8 +262,9 @@ def _base_of_virtual_environment(folder: Path) -> Path | None:
 
 def _is_private(folder: Path) -> bool:
     """Return whether a folder may contain private files: the home folder, its parents, and `~/.local`."""
-    homes = (Path.home(), Path.home().resolve())
-    return any(folder in {home, home / ".local", *home.parents} for home in homes)
+    home = find_home() or Path("/")
+    homes = (home, home.resolve())
+    return any(folder in {each, each / ".local", *each.parents} for each in homes)
 
 
 def _is_system(folder: Path) -> bool:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import psutil
 
-from referee.errors import RefereeError, VoidGame
+from referee.errors import RefereeError, UserError, VoidGame
 from referee.sandbox.process_tree import has_variable
 
 _BLOCK_KIB = 4
@@ -30,6 +30,23 @@ _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """The flags that open a folder, but no link to a folder."""
 _WRITABLE_BY_OTHERS = 0o022
 """The mode bits that let other users write into a folder."""
+
+
+def find_home() -> Path | None:
+    """Return the home folder of the referee's user; None if HOME is not set and the user has no account."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None
+
+
+def require_home() -> Path:
+    """Return the home folder of the referee's user. Raises UserError if there is none."""
+    if (home := find_home()) is None:
+        raise UserError(
+            f"user {os.getuid()} has no account and no home folder: set HOME to a folder of this user"
+        )
+    return home
 
 
 class ProgramFolder:

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from programs import tool
 
+from referee.errors import UserError
 from referee.sandbox import bubblewrap, mounts
+from referee.sandbox.folders import require_home
 
 
 @pytest.fixture
@@ -109,3 +111,14 @@ def test_trial_of_an_overlay_that_takes_too_long_has_no_result(tmp_path, monkeyp
             overlays.are_possible(tmp_path)
     bwrap.write_text("#!/bin/sh\n")
     assert overlays.are_possible(tmp_path)
+
+
+def test_user_without_a_home_folder_has_toolchains_but_no_build(monkeypatch, tmp_path):
+    def fail():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", fail)
+    opened = tool(tmp_path / "go" / "bin" / "go").parent
+    assert toolchains("go", opened, "/bin") == [opened]  # and not /
+    with pytest.raises(UserError, match="has no account and no home folder: set HOME"):
+        require_home()
