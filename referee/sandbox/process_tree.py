@@ -83,7 +83,7 @@ class ProcessTrees:
             try:
                 self._sweeper = start_sweeper()
             except OSError as error:
-                raise void_game(f"no room for the sweeper: {error}") from error
+                raise void_game(f"the sweeper cannot be started: {error}") from error
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
         self._starting += 1
         try:

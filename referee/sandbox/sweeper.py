@@ -18,6 +18,7 @@ this module for `start_sweeper`.
 """
 
 import contextlib
+import errno
 import fcntl
 import os
 import signal
@@ -26,6 +27,8 @@ import time
 
 SWEEPER = [sys.executable, "-I", "-S", __file__]
 """The command of the sweeper that watches this process. With a user id behind it, it kills the processes of that user."""
+_FORK_ERRORS = {errno.EAGAIN, errno.ENOMEM}
+"""The exit codes of the sweeper if there is no room for its process. They are the error numbers."""
 _ROUNDS = 500
 """The largest number of searches for processes. A process may start other processes until the sweeper kills it."""
 _PAUSE_S = 0.01
@@ -36,7 +39,8 @@ def start_sweeper() -> int:
     """Start the sweeper and return the writing end of the pipe to the sweeper.
 
     The sweeper kills the process trees when the writing end closes. The sweeper is no child of this process and has
-    its own session, so Ctrl-C does not reach the sweeper. Raises OSError if the machine lacks resources.
+    its own session, so Ctrl-C does not reach the sweeper. Raises OSError if the machine lacks resources, or if Python
+    does not start without environment variables, for example because it needs LD_LIBRARY_PATH.
     """
     reader, writer = os.pipe()
     try:
@@ -55,7 +59,13 @@ def start_sweeper() -> int:
         raise
     finally:
         os.close(reader)
-    os.waitpid(starter, 0)
+    _, status = os.waitpid(starter, 0)
+    if status:
+        os.close(writer)
+        code = os.waitstatus_to_exitcode(status)
+        if code in _FORK_ERRORS:
+            raise OSError(code, os.strerror(code))
+        raise OSError(f"{sys.executable} -I -S {__file__} ends with exit code {code}")
     return writer
 
 
@@ -81,7 +91,11 @@ def kill_user(uid: int) -> None:
 
 def watch() -> None:
     """Wait for the end of the referee, then kill the processes that its programs have left."""
-    if os.fork():
+    try:
+        sweeper = os.fork()
+    except OSError as error:
+        os._exit(error.errno or 1)
+    if sweeper:
         os._exit(0)
     os.setsid()
     # a machine that shuts down sends SIGTERM to all processes, and the sweeper must work then too

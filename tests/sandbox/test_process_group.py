@@ -178,7 +178,7 @@ async def test_watch_or_sweeper_that_cannot_be_started_voids_the_game(launch, mo
     before = open_descriptors()
     monkeypatch.setattr(PROCESS_TREES, "_sweeper", None)
     monkeypatch.setattr(process_tree, "start_sweeper", fail)
-    with pytest.raises(VoidGame, match="no room for the sweeper"):
+    with pytest.raises(VoidGame, match="the sweeper cannot be started"):
         await launch("true")
     monkeypatch.setattr(SHARED_MEMORY, "start", fail)
     with pytest.raises(VoidGame, match="the shared memory cannot be watched"):

@@ -1,6 +1,7 @@
 """Tests that a program ends with everything that it has started, with real processes."""
 
 import asyncio
+import errno
 import fcntl
 import os
 import signal
@@ -9,12 +10,14 @@ import sys
 import textwrap
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 import pytest
 from descendants import running
 from extended import extend_all_but
 from process_groups import descendants, first_line
+from programs import tool
 
 from referee.sandbox import process_group, process_tree, sweeper
 from referee.sandbox.process_group import ProcessGroupLauncher
@@ -415,6 +418,19 @@ async def test_sweeper_of_another_process_is_spared_and_reaped(launch):
     while descendants():
         launcher.reap()
         await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [(127, "ends with exit code 127"), (errno.EAGAIN, "temporarily unavailable")],
+)
+def test_sweeper_that_does_not_start_is_an_error(monkeypatch, tmp_path, code, reason):
+    python = tool(tmp_path / "python", f"#!/bin/sh\nexit {code}\n")
+    monkeypatch.setattr(sys, "executable", str(python))
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(OSError, match=reason):
+        sweeper.start_sweeper()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_process_that_got_the_pid_of_an_ended_program_is_spared(monkeypatch):
