@@ -25,6 +25,8 @@ from referee.errors import RefereeError, UserError, VoidGame
 from referee.sandbox.process_tree import has_variable
 
 _BLOCK_KIB = 4
+_WALKS = 10
+"""How many times `scratch_kib` walks through a folder at most, if the program moves folders meanwhile."""
 _LOCK = "lock"
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """The flags that open a folder, but no link to a folder."""
@@ -72,9 +74,20 @@ class ProgramFolder:
         """Return the disk space that the scratch folder uses, in KiB; stop counting at `enough_kib`.
 
         Each file and folder counts as at least 4 KiB. Links are not followed, and unreadable folders count as empty.
+        Files that have no name any more are not counted. A walk that the program ends by moving a folder is repeated.
         """
+        largest_kib = 0
+        for _ in range(_WALKS):
+            size_kib, is_whole = self._walk_scratch(enough_kib)
+            largest_kib = max(largest_kib, size_kib)
+            if is_whole:
+                break
+        return largest_kib
+
+    def _walk_scratch(self, enough_kib: int) -> tuple[int, bool]:
+        """Return the size that one walk finds, see `scratch_kib`; and False if the program has moved a folder meanwhile."""
         size_kib = 0
-        with suppress(OSError):
+        try:
             for descriptor, folders, others in walk_folders(self.scratch):
                 for name in (*folders, *others):
                     size_kib += _BLOCK_KIB
@@ -83,8 +96,10 @@ class ProgramFolder:
                         blocks = status.st_blocks  # of 512 bytes
                         size_kib += max(0, blocks // 2 - _BLOCK_KIB)
                     if size_kib >= enough_kib:
-                        return size_kib
-        return size_kib
+                        return size_kib, True
+        except OSError as error:
+            return size_kib, error.errno != errno.ESTALE
+        return size_kib, True
 
     def remove(self) -> None:
         """Remove the folder with its content; see `remove_folder`."""

@@ -1,5 +1,6 @@
 """Tests the folders of runs and programs, and that nothing of them is left."""
 
+import errno
 import os
 import subprocess
 import tempfile
@@ -288,6 +289,30 @@ def test_scratch_size_counts_disk_blocks(folder):
 
 def test_scratch_size_counts_files_below_paths_that_are_too_long(folder):
     dig(folder.scratch, 20, name="d" * 250)
+    assert folder.scratch_kib(1000) >= 300
+
+
+def test_scratch_size_is_right_although_a_folder_is_moved(folder, monkeypatch):
+    (folder.scratch / "a" / "b").mkdir(parents=True)
+    (folder.scratch / "file").write_bytes(b"x" * (300 << 10))
+
+    def move_during_walk(path):
+        for each in walk_folders(path):
+            if (path / "a" / "b").exists():  # the walk is in it, and goes back to `..`
+                (path / "a" / "b").rename(path / "b")
+            yield each
+
+    monkeypatch.setattr(folders, "walk_folders", move_during_walk)
+    assert folder.scratch_kib(1000) >= 300
+
+
+def test_scratch_size_is_given_although_folders_are_moved_without_end(folder, monkeypatch):
+    def move_without_end(path):
+        yield from walk_folders(path)
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    (folder.scratch / "file").write_bytes(b"x" * (300 << 10))
+    monkeypatch.setattr(folders, "walk_folders", move_without_end)
     assert folder.scratch_kib(1000) >= 300
 
 
