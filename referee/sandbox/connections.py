@@ -54,7 +54,7 @@ def open_connections(address: str | int, expected: int) -> Iterator[list[Connect
 
     Args:
         address: the path of the UNIX socket, or the TCP port, on which this process listens.
-        expected: the pid of the program that should be at the other ends. If the system does not say who is at the
+        expected: the pid of the program that the server at this address belongs to. If the system does not say who is at the
             other end of a connection, this function assumes that it is this program.
 
     Raises OSError if no file descriptors are left, because a connection could be missed then.

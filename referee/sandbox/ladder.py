@@ -138,7 +138,8 @@ async def _find_strongest() -> Isolation:
 async def _find_exactly(wanted: Rung) -> Isolation:
     """Return the isolation on the wanted rung.
 
-    If the machine does not give that rung, return the isolation on a weaker rung, with the refusals.
+    If the machine does not give that rung, return a weaker one with the refusals: instead of `full` the strongest rung of
+    the machine, instead of `namespaces` or `uid` always `none`.
     """
     match wanted:
         case Rung.FULL:

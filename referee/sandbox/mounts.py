@@ -5,10 +5,10 @@ sandbox gets inodes of its own: it shows folders as overlays. If the referee is 
 system at `_PREPARED`, in a private mount namespace. There it copies single files and creates device files. What cannot be
 shown as an overlay, a copy or a new device file is shown by a bind mount.
 
-Most files of /proc that are not about one process count something for the whole machine. A program could send bits with
-these counts: it starts processes, and a program in another sandbox sees that their number has grown. So a sandbox
-covers all files and folders of /proc except those that are known to carry no bits. A covered file is empty, or
-has plausible contents if runtimes of programming languages read it.
+Most system-wide files of /proc contain counters of the whole machine. A program could send bits with these counters:
+it starts processes, and a program in another sandbox sees that their number has grown. So a sandbox covers all files
+and folders of /proc except those that are known to carry no bits. A covered file is empty, or has plausible contents
+if runtimes of programming languages read it.
 """
 
 from __future__ import annotations

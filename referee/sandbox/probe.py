@@ -246,7 +246,7 @@ def _judge(protection: Protection, tried: int, succeeded: Sequence[str]) -> Prob
 async def _try_stopping(program: RunningProgram, marker: str) -> ProbeResult:
     """Try to keep a busy program off a core, and then to stop it. Return the result for `IDLE_BOTS_STOPPED`."""
     program.scheduler.schedule(Scheduling.IDLE)
-    # Load of the machine can only enlarge a share, so the smallest one counts.
+    # Other load can make the share look larger, never smaller. So one small share is enough.
     shares = (_compete(_marked_pids(marker)) for _ in range(_COMPETITIONS))
     leaves_core = any(share <= _IDLE_SHARE for share in shares)
     program.scheduler.schedule(Scheduling.STOPPED)

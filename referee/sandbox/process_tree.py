@@ -143,8 +143,7 @@ class ProcessTrees:
         """Kill the process tree of a program, with the program itself and orphan processes whose owner is unknown.
 
         All processes are stopped before any is killed. So no process can notice the end of another one and start a new
-        one. If a process starts others faster than a search finds them, one of the next searches stops it. Gives up
-        after 20 seconds.
+        one. Searches are repeated until none finds a new process. Gives up after 20 seconds.
         """
         self.reap()
         until_s = time.monotonic() + _KILL_LIMIT_S
@@ -195,7 +194,7 @@ class ProcessTrees:
         return members if self._has_pid(pid) else []
 
     def _has_pid(self, pid: int) -> bool:
-        """Return whether a process id still means the program that was registered with it."""
+        """Return whether a process id still belongs to the registered program."""
         descriptor = self._programs.get(pid)
         if descriptor is not None:
             try:

@@ -73,7 +73,7 @@ class Scheduler:
         self._apply(self._override or scheduling)
 
     def override(self, scheduling: Scheduling | None) -> None:
-        """Apply a scheduling until the next call, whatever `schedule` is called with. None ends this."""
+        """Force this scheduling, and ignore `schedule`. None returns to the scheduling that `schedule` last asked for."""
         self._override = scheduling
         self._apply(scheduling or self._wanted)
 

@@ -36,8 +36,8 @@ _EVENT = struct.Struct("iIII")
 _READ_BYTES = 1 << 15
 """How many bytes of events one scan reads: about 1,000 events."""
 _BACKLOG_READS = 16
-"""How many times to read events before a program is killed. So many reads empty the queue of the kernel, which keeps at
-most 16,384 events by default."""
+"""How many times to read events before a program is killed. This number of reads empties the queue of the kernel,
+which keeps at most 16,384 events by default."""
 _PAUSE_S = 0.002
 """The shortest time between two scans."""
 _PAUSES_PER_SCAN = 9

@@ -23,8 +23,8 @@ The shim carries out the options in the given order:
                       make a private mount namespace and a private namespace for shared memory, semaphores and message
                       queues. Each N is the number of paths that follow. Mount empty file systems of at most SIZE bytes
                       at the folders SHARED, and empty read-only ones at the folders CLOSED. Show the paths KEPT and
-                      WRITABLE there. Nothing but SHARED and WRITABLE can be written to, from Linux 5.12 on. Do nothing
-                      if the kernel refuses the namespaces
+                      WRITABLE there. From Linux 5.12 on, everything except SHARED and WRITABLE is read-only. Do
+                      nothing if the kernel refuses the namespaces
 --reach FOLDER        fail if this user cannot enter and read FOLDER
 --uid NUMBER          become this user, with only the group of the same number
 --processes NUMBER    limit the processes and threads of this user

@@ -80,7 +80,7 @@ def main() -> None:
 def kill_user(uid: int) -> None:
     """Kill all processes of a user, in one step that no process can escape.
 
-    This process takes the user as its effective user, so it may kill the processes of that user. They cannot kill this
+    This process sets its effective user id to `uid`, so it may kill the processes of that user. They cannot kill this
     process, because its real and its saved user id are `uid + 1`, which no program has.
     """
     os.setgroups([])
