@@ -82,6 +82,18 @@ PROCESS_CAUSES = frozenset(
     }
 )
 """A fault of one of these causes ends the process of the bot in the middle of its games."""
+STRIKE_CAUSES = frozenset({Cause.TIMEOUT, Cause.ILLEGAL, Cause.MALFORMED})
+"""In a record, a fault of one of these causes is a strike, and a fault of any other cause is a forfeit."""
+START_CAUSES = frozenset(
+    {
+        Cause.NO_START,
+        Cause.EXITED_EARLY,
+        Cause.CONNECT_TIMEOUT,
+        Cause.GAME_START_TIMEOUT,
+        Cause.SUSPENDED,
+    }
+)
+"""A fault of one of these causes is charged only before the first request of a game."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,7 +49,8 @@ def record(
         if number in {strike_at, forfeit_at}:
             forfeit = number == forfeit_at
             evidence = Evidence(detail=detail, elapsed_us=5_000_000, stderr_tail=stderr_tail)
-            faults.append(Fault(decision.seat, Cause.TIMEOUT, forfeit, number, evidence))
+            cause = Cause.OUT_OF_TIME if forfeit else Cause.TIMEOUT
+            faults.append(Fault(decision.seat, cause, forfeit, number, evidence))
         out = any(fault.seat == decision.seat and fault.forfeit for fault in faults)
         helped = out or number == strike_at
         action = stand_in_action(decision) if helped else chance.choice(decision.legal)

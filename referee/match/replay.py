@@ -1,7 +1,8 @@
 """Replay the record of a game, for verification, debugging and showing the game.
 
 The replay checks three things. The moves and the result must follow the rules. The stand-in must follow
-its policy, and must decide only after a fault of the seat. A seat must forfeit at strike number `max_strikes`.
+its policy, and must decide only after a fault of the seat. Each fault must be one that the referee can record: at a
+decision of the seat or before the first request, and with a seat that forfeits at strike number `max_strikes`.
 `check_record` checks the times of the moves too.
 """
 
@@ -12,12 +13,15 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from referee.clocks import Clocks, DecisionTime, SeatClock
-from referee.errors import Cause, Evidence
+from referee.errors import START_CAUSES, STRIKE_CAUSES, Cause, Evidence
 from referee.match import stand_in_action
 from referee.records import Fault, GameRecord, Move, final_ranks, forfeited_seats
 from referee.rules.actions import Decision
 from referee.rules.events import Event
 from referee.rules.game import Game, IllegalActionError, Outcome
+
+_REQUEST_CAUSES = {Cause.OUT_OF_TIME, Cause.STRIKES}
+"""A forfeit of one of these causes happens only at a decision of the seat."""
 
 
 class ReplayedMove(NamedTuple):
@@ -86,27 +90,26 @@ def _check_result(record: GameRecord, outcome: Outcome) -> None:
 
 
 def _check_faults(record: GameRecord) -> None:
-    """Check the faults, and raise Difference at the first error.
+    """Check that `play_game` can record these faults, and raise Difference at the first error.
 
-    The stand-in must make the move at which a seat gets a strike, and no two strikes of a seat may have the same
-    move. At strike number `max_strikes` a seat must forfeit. A seat must not have a fault after its forfeit.
+    The stand-in must make the move at which a seat has a fault, except before the first request, and no two faults
+    of a seat may have the same move. At strike number `max_strikes` a seat must forfeit. A seat must not have a fault
+    after its forfeit.
     """
     seats = range(len(record.seating))
     for fault in record.faults:
         if fault.seat not in seats:
             raise Difference(f"a fault is charged to seat {fault.seat}, which does not exist")
+        _check_fault(record, fault)
     for seat in seats:
         faults = [fault for fault in record.faults if fault.seat == seat]
         if any(fault.forfeit for fault in faults[:-1]):
             raise Difference(f"seat {seat} has a fault after its forfeit")
+        # a forfeit because of strikes has the move of the last strike
+        in_order = [fault.move for fault in faults if fault.cause is not Cause.STRIKES]
+        if any(move <= previous for previous, move in pairwise(in_order)):
+            raise Difference(f"seat {seat}: faults must be at different moves, in their order")
         strikes = [fault.move for fault in faults if not fault.forfeit]
-        for previous, move in pairwise((-1, *strikes)):
-            if move <= previous:
-                raise Difference(f"seat {seat}: strikes must be at different moves, in their order")
-            if not _is_stand_in_move(record, seat, move):
-                raise Difference(
-                    f"seat {seat}: the stand-in must make move {move + 1}, because of a strike"
-                )
         forfeits = [fault.move for fault in faults if fault.cause is Cause.STRIKES]
         if forfeits != strikes[record.max_strikes - 1 :]:
             raise Difference(
@@ -116,11 +119,27 @@ def _check_faults(record: GameRecord) -> None:
             )
 
 
-def _is_stand_in_move(record: GameRecord, seat: int, index: int) -> bool:
-    if index >= len(record.moves):
-        return False
-    move = record.moves[index]
-    return move.seat == seat and move.stand_in
+def _check_fault(record: GameRecord, fault: Fault) -> None:
+    """Check one fault by itself: its cause, and its place in the game. Raises Difference at the first error."""
+    what = f"seat {fault.seat}: a {'forfeit' if fault.forfeit else 'strike'} ({fault.cause.value})"
+    if fault.forfeit == (fault.cause in STRIKE_CAUSES):
+        right = "strike" if fault.forfeit else "forfeit"
+        raise Difference(f"{what} is impossible, because this cause gives a {right}")
+    if fault.move not in range(len(record.moves)):
+        raise Difference(f"{what} after {fault.move} moves, but the game has {len(record.moves)}")
+    move = record.moves[fault.move]
+    is_start_fault = fault.cause in START_CAUSES
+    if move.seat == fault.seat and move.stand_in and not is_start_fault:
+        return
+    # A bot that was not ready forfeits before the first request, perhaps after an opening. Its seat decides later, or
+    # never if the game is short.
+    can_be_early = fault.forfeit and fault.cause not in _REQUEST_CAUSES
+    earlier = record.moves[: fault.move]
+    if can_be_early and not any(each.stand_in or _times(each) != _NO_REQUEST for each in earlier):
+        return
+    if is_start_fault:
+        raise Difference(f"{what} must come before the first request, not at move {fault.move + 1}")
+    raise Difference(f"{what}: the stand-in must make move {fault.move + 1}")
 
 
 class _StandInCheck:

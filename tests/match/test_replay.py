@@ -8,9 +8,11 @@ import pytest
 from players import FunctionPlayer, chance, play, setup
 
 from referee.clocks import Clocks
-from referee.errors import Cause, Evidence, Forfeit, Strike
+from referee.errors import START_CAUSES, STRIKE_CAUSES, Cause, Evidence, Forfeit, Strike
 from referee.match.replay import Difference, check_record, replay_moves
+from referee.records import Fault, final_ranks, forfeited_seats
 from referee.rules.actions import Choice
+from referee.rules.ruleset import RULESETS
 
 LIMIT_US = Clocks().decision_us
 BANK = Clocks(decision_us=50, bank_us=100, increment_us=2)
@@ -136,19 +138,94 @@ async def test_wrong_number_of_strikes_for_a_forfeit_is_a_difference():
 async def test_strike_without_a_stand_in_move_is_a_difference():
     record = await play_with_strikes(2)
     at = record.faults[0].move
-    message = f"seat 1: the stand-in must make move {at + 1}, because of a strike"
+    needed = rf"a strike \(timeout\): the stand-in must make move {at + 1}"
     twice = replace(record, faults=(record.faults[0], record.faults[0]))
-    later = replace(record.faults[1], move=len(record.moves))
-    for changed in (
-        tamper(record, at, stand_in=False),
-        twice,
-        replace(record, faults=(replace(record.faults[0], seat=0), record.faults[1])),
-        replace(record, faults=(record.faults[0], later)),
+    of_other_seat = replace(record.faults[0], seat=0)
+    for changed, message in (
+        (tamper(record, at, stand_in=False), f"seat 1: {needed}"),
+        (twice, "seat 1: faults must be at different moves, in their order"),
+        (replace(record, faults=(of_other_seat, record.faults[1])), f"seat 0: {needed}"),
     ):
-        with pytest.raises(Difference, match=r"must make move|must be at different moves"):
+        with pytest.raises(Difference, match=message):
             check_record(changed)
-    with pytest.raises(Difference, match=message):
-        check_record(tamper(record, at, stand_in=False))
+
+
+def charge(record, seat, cause, move):
+    """Return a record in which a seat also forfeits; the result fits."""
+    forfeit = Fault(seat, cause, forfeit=True, move=move, evidence=Evidence(detail="invented"))
+    faults = (*record.faults, forfeit)
+    ranks = final_ranks(record.ranks, faults)
+    return replace(record, faults=faults, ranks=ranks, forfeited=forfeited_seats(faults))
+
+
+@pytest.mark.parametrize("cause", [Cause.CRASH, Cause.OUT_OF_TIME, Cause.NO_START, Cause.SUSPENDED])
+@pytest.mark.parametrize("number", [-1, 0, 5, "last move of the seat", "end", 10**9])
+async def test_invented_forfeit_is_a_difference(record, cause, number):
+    seat = record.winners[0]
+    last = max(index for index, move in enumerate(record.moves) if move.seat == seat)
+    move = {"last move of the seat": last, "end": len(record.moves)}.get(number, number)
+    with pytest.raises(Difference, match=rf"seat {seat}: a forfeit|decides after its forfeit"):
+        check_record(charge(record, seat, cause, move))
+
+
+@pytest.mark.parametrize("cause", sorted(set(Cause) - STRIKE_CAUSES, key=lambda each: each.value))
+async def test_strike_of_a_cause_that_costs_the_game_is_a_difference(cause):
+    record = await play_with_strikes(2)
+    other = replace(record.faults[0], cause=cause)
+    with pytest.raises(Difference, match=rf"seat 1: a strike \({cause.value}\) is impossible"):
+        check_record(replace(record, faults=(other, record.faults[1])))
+
+
+async def play_with_forfeit(cause, at):
+    """Play a game in which seat 0 forfeits at its decision number `at`, from 1."""
+    choose, numbers = chance(0), iter(range(1, 10**9))
+
+    def fail(request):
+        if next(numbers) == at:
+            raise Forfeit(cause, Evidence(detail="gone", elapsed_us=11))
+        return choose(request)
+
+    table = [FunctionPlayer(fail), *(FunctionPlayer(chance(seat)) for seat in (1, 2))]
+    return (await play(setup(), table)).record
+
+
+@pytest.mark.parametrize("cause", sorted(STRIKE_CAUSES, key=lambda each: each.value))
+async def test_forfeit_of_a_cause_that_costs_one_decision_is_a_difference(cause):
+    with pytest.raises(Difference, match=rf"seat 0: a forfeit \({cause.value}\) is impossible"):
+        check_record(await play_with_forfeit(cause, 3))
+
+
+@pytest.mark.parametrize("cause", sorted(START_CAUSES, key=lambda each: each.value))
+async def test_fault_of_the_start_after_the_first_request_is_a_difference(cause):
+    record = await play_with_forfeit(cause, 3)
+    with pytest.raises(Difference, match=rf"seat 0: a forfeit \({cause.value}\) must come before"):
+        check_record(record)
+    (fault,) = record.faults
+    check_record(replace(record, faults=(replace(fault, cause=Cause.HANDSHAKE),)))
+
+
+async def test_forfeit_at_the_move_of_an_earlier_strike_is_a_difference():
+    record = await play_with_strikes(2)
+    at = record.faults[1].move
+    with pytest.raises(Difference, match="seat 1: faults must be at different moves"):
+        check_record(charge(record, 1, Cause.CRASH, at))
+
+
+@pytest.mark.parametrize("opening", [0, 1, 3])
+async def test_bot_that_cannot_start_forfeits_a_game_that_ends_before_its_first_decision(opening):
+    """The games end in the first turn of seat 0, or with the opening in that of seat 1."""
+    rules = RULESETS["basic"].with_options(max_turns=1 if opening < 3 else 2)
+    what = replace(setup(), ruleset=rules)
+    table = [FunctionPlayer(chance(seat)) for seat in range(3)]
+    whole = (await play(what, table)).record
+    assert len(whole.moves) > opening
+    cannot = Forfeit(Cause.NO_START, Evidence(detail="no such file"))
+    record = (
+        await play(replace(what, opening=whole.actions[:opening]), [*table[:2], cannot])
+    ).record
+    assert all(move.seat != 2 for move in record.moves)
+    assert [fault.move for fault in record.faults] == [opening]
+    check_record(record)
 
 
 @pytest.mark.parametrize("seat", [-1, 3])
@@ -205,13 +282,26 @@ async def test_fault_and_its_move_must_have_the_same_times():
             replace(tamper(record, at, elapsed_us=9, lag_us=0), faults=(early, record.faults[1])),
             f"move {at + 1}: a timeout after 9 us, but the limit was {LIMIT_US} us",
         ),
-        (
-            replace(record, faults=(replace(fault, cause=Cause.OUT_OF_TIME), record.faults[1])),
-            "the fault is out_of_time, but the bank was not empty after it",
-        ),
     ):
         with pytest.raises(Difference, match=message):
             check_record(changed)
+
+
+@pytest.mark.parametrize(
+    ("clocks", "kind", "cause", "message"),
+    [
+        (Clocks(), Forfeit, Cause.OUT_OF_TIME, "is out_of_time, but the bank was not empty"),
+        (replace(BANK, bank_us=50), Strike, Cause.TIMEOUT, "is timeout, but the bank was empty"),
+    ],
+)
+async def test_cause_of_a_late_reply_must_fit_the_bank(clocks, kind, cause, message):
+    def be_late(request):
+        raise kind(cause, Evidence(detail="late", elapsed_us=request.time.limit_us))
+
+    table = [FunctionPlayer(be_late), *(FunctionPlayer(chance(seat)) for seat in (1, 2))]
+    record = (await play(setup(clocks=clocks), table)).record
+    with pytest.raises(Difference, match=f"move 1: the fault {message} after it"):
+        check_record(record)
 
 
 async def test_time_after_a_forfeit_is_a_difference():
@@ -274,10 +364,6 @@ async def test_bank_that_does_not_add_up_is_a_difference():
         Difference, match=f"move {mine[2] + 1}: a timeout after 4 us, but the limit"
     ):
         check_record(tamper(record, mine[0], elapsed_us=10))
-    (fault,) = record.faults
-    milder = replace(fault, cause=Cause.TIMEOUT)
-    with pytest.raises(Difference, match="the fault is timeout, but the bank was empty after it"):
-        check_record(replace(record, faults=(milder,)))
     other = replace(record, clocks=replace(BANK, bank_us=90))
     with pytest.raises(
         Difference, match=f"move {mine[1] + 1}: 50 us are charged, but the limit was 42"

@@ -106,7 +106,7 @@ def test_record_is_shown_line_by_line():
     assert text.count("(stand-in)") == sum(move.stand_in for move in game.moves)
     strike, forfeit = (f"bot{fault.seat} (seat {fault.seat})" for fault in game.faults)
     assert f"{strike}: strike, timeout: no reply" in text
-    assert f"{forfeit}: forfeits the game, timeout: no reply" in text
+    assert f"{forfeit}: forfeits the game, out_of_time: no reply" in text
     ranks = " ".join(map(str, game.ranks))
     assert lines[-1] == f"forfeited: {forfeit}; final ranks {ranks}"
     assert "game over" in lines[-2]

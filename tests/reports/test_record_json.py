@@ -139,7 +139,7 @@ def test_json_has_the_whole_record():
     assert value["moves"][2]["stand_in"] is True
     assert value["faults"][1] == {
         "seat": game.moves[9].seat,
-        "cause": "timeout",
+        "cause": "out_of_time",
         "forfeit": True,
         "move": 9,
         "detail": "no reply",

@@ -119,7 +119,7 @@ def test_faults_stand_ins_and_result_are_those_of_the_record():
     strike, forfeit = game.faults
     assert data["faults"] == [
         [6, strike.seat, "timeout", 0, "no reply"],
-        [20, forfeit.seat, "timeout", 1, "no reply"],
+        [20, forfeit.seat, "out_of_time", 1, "no reply"],
     ]
     assert data["stand_ins"] == [at for at, move in enumerate(game.moves) if move.stand_in]
     assert data["result"] == {

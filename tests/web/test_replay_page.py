@@ -187,7 +187,9 @@ def test_next_fault_visits_every_fault(page):
     for fault in GAME.faults:
         button.click()
         expect_move(page, fault.move + 1)
-        expect(page.locator("#replay-said .charge")).to_contain_text("timeout: no reply")
+        expect(page.locator("#replay-said .charge")).to_contain_text(
+            f"{fault.cause.value}: no reply"
+        )
     expect(button).to_have_attribute("aria-disabled", "true")
     expect(page.locator("#replay-times .charge")).to_have_count(len(GAME.faults))
 
