@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from functools import cached_property, partial
@@ -69,6 +70,8 @@ _NEEDED = {
 """The steps without which a step has nothing to report. The vital steps are always run."""
 _LIMIT_S = 900.0
 """A step that would begin more than this number of seconds after the build fails without being tried."""
+_GRACE_S = 30.0
+"""A step that began in time is stopped, and fails, when it still runs this number of seconds after the time for the check."""
 
 
 def choose_steps(texts: Iterable[str]) -> frozenset[str]:
@@ -211,9 +214,9 @@ class _Check:
                 finding = skip_because(LEFT_OUT)
                 on_left_out()
             elif self._until_s and began_s > self._until_s:
-                raise _time_is_over()
+                raise _time_is_over("not tried")
             else:
-                finding = await work()
+                finding = await self._run_in_time(work)
         except StepFailure as failure:
             finding = failure.finding
         step = Step(number, name, finding, time.monotonic() - began_s)
@@ -221,6 +224,20 @@ class _Check:
             self._failed_vital_step = step
         self._steps.append(step)
         self._on_step(step)
+
+    async def _run_in_time(self, work: Work) -> Finding:
+        """Do the work of a step. Raises `StepFailure` if it still runs `_GRACE_S` after the time for the check.
+
+        The steps up to the build have limits of their own.
+        """
+        left_s = self._until_s + _GRACE_S - time.monotonic() if self._until_s else None
+        try:
+            async with asyncio.timeout(left_s) as timeout:
+                return await work()
+        except TimeoutError:
+            if timeout.expired():
+                raise _time_is_over("stopped") from None
+            raise
 
     async def _game_step(self, name: str, work: Work) -> None:
         """Run a step that plays games with `_tables`. If `_tables` is empty, skip the step."""
@@ -335,10 +352,10 @@ class _Check:
         )
 
 
-def _time_is_over() -> StepFailure:
+def _time_is_over(event: str) -> StepFailure:
     return StepFailure(
         f"replies that are quick enough for a whole check within {_LIMIT_S / 60:g} minutes",
-        "not tried: the time for the check is over",
+        f"{event}: the time for the check is over",
     )
 
 

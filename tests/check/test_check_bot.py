@@ -317,7 +317,35 @@ async def test_steps_after_the_time_limit_of_a_check_fail(tmp_path, monkeypatch)
     monkeypatch.setattr(conformance, "_LIMIT_S", 0.0)
     report = await check_and_assert_clean(bot_folder(tmp_path / "bot", "plain"))
     assert failed_steps(report) == ["start"]
-    assert "the time for the check is over" in text_of(report, "start")
+    assert "not tried: the time for the check is over" in text_of(report, "start")
+
+
+def limit_check(monkeypatch, seconds):
+    """Let a check stop its steps this number of seconds after the build."""
+    monkeypatch.setattr(conformance, "_LIMIT_S", seconds)
+    monkeypatch.setattr(conformance, "_GRACE_S", 0.0)
+
+
+async def test_step_that_runs_after_the_time_limit_of_a_check_is_stopped(tmp_path, monkeypatch):
+    limit_check(monkeypatch, 0.5)
+    clocks = Clocks(start_up_us=20_000_000)
+    report = await check_and_assert_clean(
+        bot_folder(tmp_path / "bot", "hangs_at_start"), clocks=clocks
+    )
+    assert failed_steps(report) == ["start"]
+    assert "stopped: the time for the check is over" in text_of(report, "start")
+
+
+@MORE
+async def test_games_at_once_are_stopped_at_the_time_limit_of_a_check(tmp_path, monkeypatch):
+    limit_check(monkeypatch, 10.0)
+    report = await check_and_assert_clean(
+        bot_folder(tmp_path / "bot", "names_the_last_game"),
+        clocks=Clocks(decision_us=40_000_000),
+        chosen=conformance.choose_steps(["games at once"]),
+    )
+    assert failed_steps(report) == ["games at once"]
+    assert "stopped: the time for the check is over" in text_of(report, "games at once")
 
 
 @pytest.mark.parametrize(
