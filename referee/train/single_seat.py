@@ -105,8 +105,10 @@ class SingleSeatEnv(gymnasium.Env[Array, np.int64]):
         game = self.training_game
         if self._seat is None or game.decision is None:
             raise ResetNeeded("call `reset`, which starts a game")
-        if self._replaces and not (mask := self.action_masks())[action]:
-            action = self.np_random.choice(np.flatnonzero(mask))
+        if self._replaces:
+            legal = np.flatnonzero(self.action_masks())
+            if action not in legal:
+                action = self.np_random.choice(legal)
         game.step(int(action))
         over, reward = game.decision is None, game.rewards()[self._seat]
         return self._observe()["observation"], reward, over, False, {"seat": self._seat}

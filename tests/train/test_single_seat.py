@@ -116,10 +116,12 @@ def test_masked_action_is_refused():
         env.step(encode_action(Choice.PASS))
 
 
-def test_masked_action_can_be_replaced():
+@pytest.mark.parametrize("action", [encode_action(Choice.PASS), -1, -ACTIONS, ACTIONS, 10**9])
+def test_masked_action_can_be_replaced(action):
+    """An action that does not exist counts as masked."""
     env = SingleSeatEnv([first_legal], masked="replace", seat=0)
     env.reset(seed=1)
-    env.step(encode_action(Choice.PASS))
+    env.step(action)
     assert env.training_game.game.table.layers[0]
 
 
