@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,8 @@ RATE = 0.3
 MEMORY = 0.8
 """The weight of the earlier games in the mean reward, to which the reward of a game is compared."""
 TEST_GAMES = 200
+SECONDS = 60.0
+"""How long to learn without an argument."""
 
 
 def choose_at_random(request: Request) -> Action:
@@ -100,13 +103,28 @@ class Learner:
         return float(np.mean(rewards)), float(np.std(rewards) / games**0.5)
 
 
-def main(seconds: float = 60.0) -> None:
-    """Measure a policy before and after it has learned."""
+def _parse_seconds(arguments: Sequence[str]) -> float:
+    """Return how long to learn. Raises ValueError if the arguments are not one number, which is not negative, or none."""
+    if len(arguments) > 1:
+        raise ValueError(f"{len(arguments)} arguments")
+    seconds = float(arguments[0]) if arguments else SECONDS
+    if not 0 <= seconds < inf:
+        raise ValueError(f"{seconds} seconds")
+    return seconds
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Measure a policy before and after it has learned. The argument is the time in seconds; see the module."""
+    try:
+        seconds = _parse_seconds(arguments)
+    except ValueError as error:
+        print(f"usage: python -m referee.train.example [SECONDS] ({error})", file=sys.stderr)  # noqa: T201 - a script
+        sys.exit(2)
     learner = Learner()
-    print("before: {:+.2f} ± {:.2f}".format(*learner.measure()))  # noqa: T201 - a script
+    print("before: {:+.2f} ± {:.2f}".format(*learner.measure()))  # noqa: T201 - the same
     games = BATCH * len(list(learner.learn(seconds)))
     print(f"after {games} games: {{:+.2f}} ± {{:.2f}}".format(*learner.measure()))  # noqa: T201 - the same
 
 
 if __name__ == "__main__":
-    main(*map(float, sys.argv[1:]))
+    main(sys.argv[1:])
