@@ -67,7 +67,7 @@ _NEEDED = {
     "latency": _FULL_GAMES,
     "CPU and memory": _FULL_GAMES,
 }
-"""The steps without which a step has nothing to report. The vital steps are always run."""
+"""For some steps: the other steps whose results they report. They are chosen too. The vital steps are always run."""
 _LIMIT_S = 900.0
 """A step that would begin more than this number of seconds after the build fails without being tried."""
 _GRACE_S = 30.0
@@ -107,7 +107,7 @@ async def check_bot(
         on_step: called with each finished step.
         clocks: the time limits for the bot; None for the defaults of `Clocks`.
         logs: where to write what the bot prints; None for nowhere.
-        chosen: the names of the steps to run. The others are skipped, and the bot is taken to pass them.
+        chosen: the names of the steps to run. Other steps are skipped; later steps assume that the bot would pass them.
 
     The check leaves no process running, and no files except the copy and the logs. Raises `VoidGame` if the machine
     lacks the resources to run the bot.

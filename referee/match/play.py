@@ -195,7 +195,7 @@ class _Run:
         on_forfeit: Callable[[int], None] | None,
     ) -> None:
         self.awaited_ns = 0
-        """How long the game has awaited its players, and perhaps other games that use the same players."""
+        """The time spent waiting for replies, including time in which the players served other games."""
         self.spent_us = 0
         """The part of this that the players have spent."""
         self._monotonic_ns = monotonic_ns

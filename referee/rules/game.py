@@ -5,9 +5,10 @@ steps 1 to 4 of a turn, and `referee/rules/README.md` has the rulings R1 to R19.
 
 `Game` runs each turn as a generator, which follows the order of the rulebooks: who decides what, and when. The generator
 yields a decision and receives an action, which `Game` has checked. At every `yield`, the `Table` and the kind of the
-decision say everything about the position: no card and nothing else that matters later may be in a local variable only.
-Views are made from the `Table`, and `turn` can begin at any decision. So a game can be copied during a turn, although
-Python cannot copy a generator, and a bot can search from a position that it only sees (`referee/sdk/simulate.py`).
+decision say everything about the position. A local variable must not hold anything that is needed after the `yield` and is
+not also in the `Table`. Views are made from the `Table`, and `turn` can begin at any decision. So a game can be copied
+during a turn, although Python cannot copy a generator, and a bot can search from a position that it only sees
+(`referee/sdk/simulate.py`).
 """
 
 from __future__ import annotations

@@ -24,7 +24,10 @@ from referee.sdk.simulate import InformationSet, Observer
 
 @cache  # OpenSpiel makes a new state for each copy
 def _sorted_deck(ruleset: Ruleset, players: int) -> tuple[tuple[int, ...], int]:
-    """Return all cards, the lowest first, and the fewest cards that a deal draws: the ghost keeps low cards."""
+    """Return all cards, the lowest first, and how many cards a deal draws at least.
+
+    In this sorted deck the ghost gets no 13 and no joker.
+    """
     deck = tuple(list_cards(full_deck(ruleset)))
     return deck, len(deck) - Game(ruleset, players, deck).table.deck_size
 
