@@ -116,7 +116,7 @@ def submit(
                 workshop.discard(report.copy)
             console.print("The bot was not submitted.")
             raise typer.Exit(UNSOUND)
-        entry = roster.add_copy(report.copy, path, now_us=now_us())
+        entry = roster.add_copy(report.copy, path, now_us=now_us(), any_author=any_author)
         bot = entry.spec.bot
         store.mark_checked(bot, report=json_text(check_data(report)), at_us=now_us())
     note = "" if entry.is_new else ", as it was before"

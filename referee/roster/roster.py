@@ -14,7 +14,7 @@ import hashlib
 import json
 import re
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -203,7 +203,7 @@ class Roster:
         if not any_author:
             self.check_author(load_manifest(folder, variant), folder)
         copy = await self._workshop.copy(folder, variant=variant)
-        return self.add_copy(copy, folder, now_us=now_us)
+        return self.add_copy(copy, folder, now_us=now_us, any_author=any_author)
 
     async def submit_variant(self, bot: BotId, variant: Variant, *, now_us: int) -> Submission:
         """Add a variant of a version of the league to the league, from the league's copy.
@@ -219,31 +219,33 @@ class Roster:
     def check_author(self, manifest: Manifest, folder: Path) -> None:
         """Raise `UserError` if the bot of `folder` has the name of another author's bot, or of a person, in the league."""
         versions = versions_of(self._league, manifest.name)
-        _check_no_person(manifest, versions, folder)
-        if versions and versions[-1].author != manifest.author:
-            raise UserError(
-                f"{folder / FILE_NAME}: name: {manifest.name!r} is a bot of"
-                f" {versions[-1].author} in this league, and this one is by {manifest.author}"
-            )
+        _check_owner(manifest, versions, folder, any_author=False)
 
     def has_version(self, copy: Copy) -> bool:
         """Return whether the league has a version of the bot with the same content as `copy`."""
         versions = versions_of(self._league, copy.manifest.name)
         return copy.content_hash in {row.content_hash for row in versions}
 
-    def add_copy(self, copy: Copy, folder: Path, *, now_us: int) -> Submission:
-        """Add `copy`, which the workshop has made of `folder`, as `submit` does, but do not check the author.
+    def add_copy(
+        self, copy: Copy, folder: Path, *, now_us: int, any_author: bool = False
+    ) -> Submission:
+        """Add `copy`, which the workshop has made of `folder`, as `submit` does.
 
-        Raises `UserError` if the bot looks like a person.
+        The author is checked again, because the manifest may have changed, and another process may have added a bot of this name.
+        Raises `UserError` as `submit` does.
         """
-        versions = versions_of(self._league, copy.manifest.name)
-        _check_no_person(copy.manifest, versions, folder)
-        for row in versions:
-            if row.content_hash == copy.content_hash:
-                return Submission(replace(copy.spec, bot=row.bot), is_new=False)
-        row = _new_row(copy, folder, {version.version for version in versions}, now_us)
-        self._league.add_bot(row)
-        return Submission(replace(copy.spec, bot=row.bot), is_new=True)
+        manifest = copy.manifest
+        before: list[StoredBot] = []
+
+        def choose(bots: list[StoredBot]) -> StoredBot:
+            before.extend(row for row in bots if row.name == manifest.name)
+            _check_owner(manifest, before, folder, any_author=any_author)
+            same = [row for row in before if row.content_hash == copy.content_hash]
+            taken = {row.version for row in before}
+            return same[0] if same else _new_row(copy, folder, taken, now_us)
+
+        row = self._league.add_version(choose)
+        return Submission(replace(copy.spec, bot=row.bot), is_new=row not in before)
 
     def active_spec(self, text: str) -> BotSpec:
         """Return how to start the version that `text` names; `find_bot` explains the names.
@@ -279,8 +281,13 @@ class Roster:
         return self._workshop.build_log(bot.name, find_bot(self._league, str(bot)).content_hash)
 
 
-def _check_no_person(manifest: Manifest, versions: Iterable[StoredBot], folder: Path) -> None:
-    """Raise `UserError` if a bot has the name of a person, or the version or the language that stands for people."""
+def _check_owner(
+    manifest: Manifest, versions: Sequence[StoredBot], folder: Path, *, any_author: bool
+) -> None:
+    """Raise `UserError` if a bot has the name of a person, or the version or the language that stands for people.
+
+    Unless `any_author` is True, raise `UserError` also if the newest of the `versions` in the league is by another author.
+    """
     for key in ("version", "language"):
         if getattr(manifest, key) == PERSON:
             raise UserError(
@@ -290,6 +297,11 @@ def _check_no_person(manifest: Manifest, versions: Iterable[StoredBot], folder: 
         raise UserError(
             f"{folder / FILE_NAME}: name: {manifest.name!r} is the name of a person who has played in this"
             " league; choose another name"
+        )
+    if versions and not any_author and versions[-1].author != manifest.author:
+        raise UserError(
+            f"{folder / FILE_NAME}: name: {manifest.name!r} is a bot of"
+            f" {versions[-1].author} in this league, and this one is by {manifest.author}"
         )
 
 
@@ -320,9 +332,14 @@ def person_id(league: League, name: str) -> BotId:
         TypeAdapter(Name).validate_python(name)
     except ValidationError as error:
         raise UserError(f"your name: {error.errors()[0]['ctx']['error']}") from error
-    if any(row.language != PERSON for row in versions_of(league, name)):
-        raise UserError(f"your name: {name!r} is the name of a bot of this league")
+    _check_no_bot(name, versions_of(league, name))
     return BotId(name, PERSON)
+
+
+def _check_no_bot(name: str, versions: Iterable[StoredBot]) -> None:
+    """Raise UserError if one of the `versions` of the name is a bot and not a person."""
+    if any(row.language != PERSON for row in versions):
+        raise UserError(f"your name: {name!r} is the name of a bot of this league")
 
 
 def enter_person(league: League, person: BotId, *, now_us: int) -> None:
@@ -335,11 +352,13 @@ def enter_person(league: League, person: BotId, *, now_us: int) -> None:
 
     Raises UserError if a bot of this name was submitted in the meantime.
     """
-    person_id(league, person.name)
-    if versions_of(league, person.name):
-        return
-    league.add_bot(
-        StoredBot(
+
+    def choose(bots: list[StoredBot]) -> StoredBot:
+        versions = [row for row in bots if row.name == person.name]
+        _check_no_bot(person.name, versions)
+        if versions:
+            return versions[0]
+        return StoredBot(
             name=person.name,
             version=person.version,
             author=person.name,
@@ -349,4 +368,5 @@ def enter_person(league: League, person: BotId, *, now_us: int) -> None:
             added_at_us=now_us,
             retired_at_us=now_us,
         )
-    )
+
+    league.add_version(choose)

@@ -6,7 +6,7 @@ If the user gives no URL of a database, the database is a file in the league fol
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -191,6 +191,19 @@ class League:
         """Add a version of a bot. Raises UserError if the league already has the bot with this label or this content."""
         with self._database.writing() as connection:
             writes.add_bot(connection, bot)
+
+    def add_version(self, choose: Callable[[list[StoredBot]], StoredBot]) -> StoredBot:
+        """Add the version that `choose` returns, unless the league has it already, and return it.
+
+        `choose` gets all versions of all bots, in the order in which they were submitted. Until its version is added, no
+        other process adds a bot. If `choose` raises an error, nothing is added, and the error is passed on.
+        """
+        with self._database.writing() as connection:
+            versions = queries.bots(connection)
+            version = choose(versions)
+            if version not in versions:
+                writes.add_bot(connection, version)
+            return version
 
     def mark_checked(self, bot: BotId, *, report: str, at_us: int) -> None:
         """Store the report of a check that a version passed. If the version was retired, it becomes active again.

@@ -182,6 +182,17 @@ async def test_name_of_another_authors_bot_is_refused_unless_allowed(shop, tmp_p
     assert submission.spec.bot == BotId("ann", "1.0+2")
 
 
+async def test_author_is_checked_again_when_the_copy_is_added(shop, tmp_path):
+    yours = make(tmp_path / "yours", author="Bob", source="else")
+    copy = await shop.workshop.copy(yours)
+    await shop.submit(make(tmp_path / "mine"))  # another process, while Bob's bot is checked
+    with pytest.raises(UserError, match=r"'ann' is a bot of Ada in this league, and .* by Bob"):
+        shop.roster.add_copy(copy, yours, now_us=8)
+    assert len(shop.league.bots()) == 1
+    added = shop.roster.add_copy(copy, yours, now_us=8, any_author=True)
+    assert (added.spec.bot, added.is_new) == (BotId("ann", "1.0+2"), True)
+
+
 async def test_name_selects_the_newest_version_that_is_not_retired(shop, tmp_path):
     for version in ("1.0", "2.0", "1.5"):
         await shop.submit(make(tmp_path / "mine", version=version))

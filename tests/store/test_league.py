@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from dataclasses import replace
+from threading import Thread
 
 import pytest
 from records import NAMES, SEED, bot, faulty, filled, played, schedule, tournament
@@ -40,6 +42,40 @@ def test_second_bot_of_the_same_version_or_content_is_refused(league, twin):
     league.add_bot(bot("ann"))
     with pytest.raises(UserError, match=TWICE):
         league.add_bot(twin)
+    assert league.bots() == [bot("ann")]
+
+
+def test_no_other_process_adds_a_bot_while_a_version_is_chosen(tmp_path, league, db):
+    seen = []
+
+    def add_bob():
+        def choose(bots):
+            seen.extend(bots)
+            return bot("bob")
+
+        with League.open(tmp_path / "league", create=False, db=db) as other:
+            other.add_version(choose)
+
+    def choose(_bots):
+        other.start()
+        time.sleep(0.1)
+        return bot("ann")
+
+    other = Thread(target=add_bob)
+    assert league.add_version(choose) == bot("ann")
+    other.join()
+    assert seen == [bot("ann")]
+    assert league.bots() == [bot("ann"), bot("bob")]
+
+
+def test_nothing_is_added_if_the_version_is_known_or_none_is_chosen(league):
+    def refuse(_bots):
+        raise UserError("no")
+
+    league.add_bot(bot("ann"))
+    assert league.add_version(lambda bots: bots[0]) == bot("ann")
+    with pytest.raises(UserError, match="no"):
+        league.add_version(refuse)
     assert league.bots() == [bot("ann")]
 
 
