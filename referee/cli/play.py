@@ -39,7 +39,7 @@ from referee.cli.options import (
     write,
 )
 from referee.clocks import Clocks
-from referee.errors import NotFoundError, UserError, did_you_mean
+from referee.errors import NotFoundError, StoreError, UserError, did_you_mean
 from referee.match.play import Watcher
 from referee.records import Fault, GameRecord, Move, name_seats
 from referee.reports.formats import json_text
@@ -53,7 +53,7 @@ from referee.rules.ruleset import RULESETS, Ruleset
 from referee.sandbox import Isolation
 from referee.sandbox.ladder import make_launcher
 from referee.sandbox.launcher import Launcher
-from referee.store.league import League
+from referee.store.league import League, write_patiently
 from referee.tournament.config_file import MAX_SECONDS, MIN_SECONDS, ClocksTable, check_bank
 from referee.tournament.config_reader import make_clocks
 from referee.tournament.game_player import make_free_task, play_free_game
@@ -199,17 +199,30 @@ def play(
             launchers=_attach(order.bots, attach),
         )
     )
-    if keep:
-        with League.open(league, create=True, db=db) as store:
-            store.add_game(record)
     if as_json:
         write(json_text(record_json(record)))
-        return
-    _print_record(record, text, position)
+    else:
+        _print_record(record, text, position)
+        if log_settings is not None:
+            folder = log_settings.folder / record.game_id
+            console.print(f"Logs of the bots: {folder}", soft_wrap=True)
     if keep:
-        console.print(f"Stored as {record.game_id}. {_NOT_RATED}", soft_wrap=True)
-    if log_settings is not None:
-        console.print(f"Logs of the bots: {log_settings.folder / record.game_id}", soft_wrap=True)
+        _store(record, league, db)
+        if not as_json:
+            console.print(f"Stored as {record.game_id}. {_NOT_RATED}", soft_wrap=True)
+
+
+def _store(record: GameRecord, folder: Path, db: str | None) -> None:
+    """Store a game in the league. If the database is locked, try again. Raises StoreError if all tries fail."""
+
+    def write() -> None:
+        with League.open(folder, create=True, db=db) as league:
+            league.add_game(record)
+
+    try:
+        write_patiently(write)
+    except StoreError as error:
+        raise StoreError(f"{record.game_id} was played, but not stored: {error}") from error
 
 
 def _check_attach(seat: int, seats: int, *, keep: bool) -> None:

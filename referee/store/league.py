@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from referee.errors import UserError
+from referee.errors import StoreError, UserError
 from referee.records import BotId, ChargedFault, GameRecord, GameResult, ScheduledGame
 from referee.store import (
     GameChoice,
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 _FILE = "league.db"
 _LOCK = "lock"
+_WRITE_TRIES = 12
+"""How often `write_patiently` tries. Each try waits some seconds for a locked database."""
 
 
 class League:
@@ -445,6 +447,14 @@ class League:
         """Save a checkpoint. An older checkpoint with the name is replaced."""
         with self._database.writing() as connection:
             writes.keep_checkpoint(connection, name, content)
+
+
+def write_patiently(write: Callable[[], None]) -> None:
+    """Call `write`, which stores what cannot be made again. If it raises StoreError, try again, `_WRITE_TRIES` times in all."""
+    for _ in range(_WRITE_TRIES - 1):
+        with suppress(StoreError):
+            return write()
+    return write()
 
 
 def url_without_password(db: str) -> str:

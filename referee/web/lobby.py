@@ -15,7 +15,7 @@ from typing import Self
 from starlette.concurrency import run_in_threadpool
 
 from referee.bots.manifest import BotSpec
-from referee.errors import NotFoundError, RefereeError, StoreError, UserError
+from referee.errors import NotFoundError, RefereeError, UserError
 from referee.records import BotId, GameRecord
 from referee.roster import find_bot
 from referee.roster.roster import Roster, enter_person, person_id
@@ -23,7 +23,7 @@ from referee.roster.workshop import Workshop
 from referee.rules.ruleset import RULESETS, Ruleset
 from referee.sandbox import Rung
 from referee.store import StoredBot
-from referee.store.league import League
+from referee.store.league import League, write_patiently
 from referee.tournament.person import PersonGame
 from referee.web.sitting import Sitting
 
@@ -36,8 +36,6 @@ GAMES = 4
 """The limit of games that are played at the same time."""
 KEPT = 20
 """How many ended games the lobby keeps when a new game starts. Older ended games are forgotten."""
-_STORE_TRIES = 12
-"""How often storing a game is tried. Each try waits some seconds for a locked database."""
 AWAY_S = 300.0
 """If no page has waited for news of a game for this time, in seconds, and `GAMES` games are being played, a new game may take its
 place."""
@@ -184,15 +182,13 @@ class Lobby:
 
     def _store(self, person: BotId, record: GameRecord) -> None:
         """Store a finished game. If the database is locked, try again."""
-        for _ in range(_STORE_TRIES - 1):
-            with suppress(StoreError):
-                return self._store_once(person, record)
-        return self._store_once(person, record)
 
-    def _store_once(self, person: BotId, record: GameRecord) -> None:
-        with self._open_league() as league:
-            enter_person(league, person, now_us=time.time_ns() // 1000)
-            league.add_game(record)
+        def write() -> None:
+            with self._open_league() as league:
+                enter_person(league, person, now_us=time.time_ns() // 1000)
+                league.add_game(record)
+
+        write_patiently(write)
 
 
 def _read_table(wish: Wish) -> tuple[Ruleset, list[str]]:

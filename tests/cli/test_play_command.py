@@ -2,12 +2,15 @@
 
 import json
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
+from played import record
 from real_runs import SAMPLE_BOTS, place
 
 from referee.clocks import Clocks
+from referee.errors import StoreError
+from referee.store.league import League
 
 GREEDY, RANDOM = str(SAMPLE_BOTS / "greedy"), str(SAMPLE_BOTS / "random")
 CRASHES = """
@@ -76,6 +79,57 @@ def test_watched_game_shows_faults_and_stand_ins_as_its_replay_does(here):
     assert "crashes (seat 0): forfeits the game, crash: exited with 1" in watched
     assert "(stand-in)" in watched
     assert forfeited.startswith("forfeited: crashes (seat 0)")
+
+
+@pytest.fixture
+def played(monkeypatch):
+    """Let `referee play` play no game, but return a made one. The bots are found and added to the league."""
+
+    async def play(order, *_, **__):
+        seating = tuple(spec.bot for spec in order.bots)
+        return replace(record("duel", 2), game_id="play-made", seating=seating)
+
+    monkeypatch.setattr("referee.cli.play.play_free_game", play)
+
+
+@pytest.mark.usefixtures("played")
+def test_game_is_stored_when_the_database_is_free_again(here, monkeypatch):
+    problems = iter([StoreError("locked"), StoreError("locked")])
+    add_games = League.add_games
+
+    def add(league, records):
+        for problem in problems:
+            raise problem
+        add_games(league, records)
+
+    monkeypatch.setattr(League, "add_games", add)
+    done = here.referee("play", GREEDY, RANDOM, "--ruleset", "duel", "--keep")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith(
+        "Stored as play-made. It is not rated: only the games of tournaments are.\n"
+    )
+    with League.open(here.folder / "league", create=False) as league:
+        assert league.record("play-made").moves == record("duel", 2).moves
+
+
+@pytest.mark.usefixtures("played")
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_game_that_cannot_be_stored_is_shown_before_the_error(here, monkeypatch, more):
+    def fail(_league, _records):
+        raise StoreError("league.db: database is locked")
+
+    monkeypatch.setattr(League, "add_games", fail)
+    done = here.referee("play", GREEDY, RANDOM, "--ruleset", "duel", "--keep", *more)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "referee: play-made was played, but not stored: league.db: database is locked\n"
+    )
+    assert "play-made" in done.stdout
+    assert "Stored" not in done.stdout
+    if more:
+        assert len(json.loads(done.stdout)["moves"]) == len(record("duel", 2).moves)
+    else:
+        assert "To deal the same cards: --seed " in done.stdout
 
 
 @pytest.mark.extended("plays a game with real bots")

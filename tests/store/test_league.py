@@ -10,11 +10,11 @@ from threading import Thread
 import pytest
 from records import NAMES, SEED, bot, faulty, filled, played, schedule, tournament
 
-from referee.errors import Cause, NotFoundError, UserError
+from referee.errors import Cause, NotFoundError, StoreError, UserError
 from referee.records import BotId, Usage
 from referee.schedule import Deals
 from referee.store import NewExtension, RoundProgress, StoredUsage
-from referee.store.league import League
+from referee.store.league import League, write_patiently
 
 TWICE = "UNIQUE|unique"
 """What the databases say about a violated unique constraint."""
@@ -77,6 +77,22 @@ def test_nothing_is_added_if_the_version_is_known_or_none_is_chosen(league):
     with pytest.raises(UserError, match="no"):
         league.add_version(refuse)
     assert league.bots() == [bot("ann")]
+
+
+def test_patient_write_tries_again_while_the_database_is_locked_but_not_for_ever():
+    tries = []
+
+    def write(enough):
+        tries.append(enough)
+        if len(tries) < enough:
+            raise StoreError("locked")
+
+    write_patiently(lambda: write(3))
+    assert len(tries) == 3
+    tries.clear()
+    with pytest.raises(StoreError, match="locked"):
+        write_patiently(lambda: write(1_000))
+    assert 3 < len(tries) < 100
 
 
 def test_two_bots_may_have_the_same_content(league):
