@@ -192,3 +192,27 @@ def test_slow_decisions_are_sent_before_the_next_ones():
         ["a", "b"],
         ["c", "d"],
     ]
+
+
+def test_replies_are_sent_before_the_bot_hears_of_ended_games():
+    told = []
+
+    class Learns(Bot):
+        def decide(self, request):
+            return request.legal[0]
+
+        def end(self, result):
+            told.append(result.game.id)
+
+    session = Session(Learns)
+    session.receive(game_starts("a", "b"))
+    message = requests(("a", 1))
+    message.MergeFrom(game_ends("b"))
+    message.MergeFrom(game_starts("c"))
+    parts = session.receive_in_parts(message)
+    first = next(parts)
+    assert [reply.game_id for reply in first.replies] == ["a"]
+    assert [ready.game_id for ready in first.ready] == ["c"]
+    assert told == []
+    assert list(parts) == [play_pb2.BotMessage()]
+    assert told == ["b"]
