@@ -76,9 +76,17 @@ def init(
             " section 5 of proto/README.md is about other languages"
         )
     folder = Path(name)
-    roster.create_bot(folder, name=name, language=language, author=author or getpass.getuser())
+    roster.create_bot(folder, name=name, language=language, author=author or _find_user())
     console.print(f"{name} is in {folder.resolve()}; read its README.md first.", soft_wrap=True)
     console.print(f"To check it: referee bots check {name}", soft_wrap=True)
+
+
+def _find_user() -> str:
+    """Return the name of the user. Raises UserError if the user has none, as in some containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # KeyError before Python 3.13
+        raise UserError("--author: this user has no name; give --author") from None
 
 
 @app.command()

@@ -1,6 +1,7 @@
 """`referee bots`: create, check, submit, list, show and retire bots."""
 
 import json
+from unittest.mock import Mock
 
 import pytest
 from real_runs import place
@@ -60,6 +61,17 @@ def test_new_bot_plays(here):
     )
     assert [seat["bot"] for seat in record["seating"]] == ["mine", "other"]
     assert record["faults"] == []
+
+
+@pytest.mark.parametrize("error", [KeyError("getpwuid(): uid not found: 4711"), OSError("no name")])
+def test_user_without_a_name_must_name_the_author(here, monkeypatch, error):
+    """Python 3.13 raises OSError, older versions KeyError."""
+    monkeypatch.setattr("getpass.getuser", Mock(side_effect=error))
+    done = here.referee("bots", "init", "mine")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "referee: --author: this user has no name; give --author\n"
+    assert not (here.folder / "mine").exists()
+    checked_output(here, "bots", "init", "mine", "--author", "Ada")
 
 
 @pytest.mark.parametrize(
