@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -259,10 +260,12 @@ def _print_record(record: GameRecord, seed: str, position: Position | None) -> N
     """Print a record. Decisions and times do not include the moves before the `position`."""
     if position is None:
         show_record(record)
-        console.print(f"To deal the same cards: --seed {seed}", soft_wrap=True)
+        console.print(f"To deal the same cards: --seed {shlex.quote(seed)}", soft_wrap=True)
     else:
         show_record(replace(record, moves=record.moves[len(position.opening) :]))
-        console.print(f"To give the bots the same seeds: --seed {seed}", soft_wrap=True)
+        console.print(
+            f"To give the bots the same seeds: --seed {shlex.quote(seed)}", soft_wrap=True
+        )
 
 
 def _select_ruleset(name: str, players: int) -> Ruleset:

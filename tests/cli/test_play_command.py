@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from dataclasses import asdict, replace
 
 import pytest
@@ -110,6 +111,14 @@ def test_game_is_stored_when_the_database_is_free_again(here, monkeypatch):
     )
     with League.open(here.folder / "league", create=False) as league:
         assert league.record("play-made").moves == record("duel", 2).moves
+
+
+@pytest.mark.usefixtures("played")
+def test_printed_seed_can_be_typed_in_a_shell(here):
+    done = here.referee("play", GREEDY, RANDOM, "--ruleset", "duel", "--seed", "it's $HOME")
+    option = done.stdout.partition("To deal the same cards: ")[2].splitlines()[0]
+    assert shlex.split(option) == ["--seed", "it's $HOME"]
+    assert here.shell(f"printf %s {option}").stdout == "--seedit's $HOME"
 
 
 @pytest.mark.usefixtures("played")
