@@ -182,7 +182,11 @@ class Request:
         )
 
     def victims(self, layer: Layer) -> tuple[int, ...]:
-        """Return the seats that `layer` would snatch from if you played it now, clockwise from your seat."""
+        """Return the seats with a top layer that `layer` snatches, clockwise from your seat.
+
+        The number of cards in your hand is not considered: if `layer` is your whole hand, playing it ends the game, and nothing is
+        snatched. The ghost of a duel has no seat and is never among the victims.
+        """
         view, snatches = self.view, self.game.ruleset.snatches
         tops = ((seat, view.top(seat)) for seat in view.opponents)
         return tuple(seat for seat, top in tops if top is not None and snatches(layer, top))
