@@ -125,8 +125,7 @@ def game_end(
 ) -> bytes:
     """Return the message that ends a game for one seat.
 
-    `reason` says why the seat forfeited or why the game was void. `reason` is empty if the seat did not
-    forfeit and the game was not void. `ranks` is empty for a void game.
+    `reason` says why the seat forfeited; it is empty if the seat did not forfeit. A void game has no such message.
     """
     end = play_pb2.GameEnd(game_id=game_id, ranks=ranks, forfeited=forfeited, reason=reason)
     body = b"".join((end.SerializeToString(), *_FINAL_EVENT_PARTS.parts(events)))

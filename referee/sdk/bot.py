@@ -112,12 +112,12 @@ class Result:
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
-        """The events since your last request, oldest first. If the game was not void, the last event is `GameOver`."""
+        """The events since your last request, oldest first. The last event is `GameOver`."""
         return event_values(self.message.events)
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """The final rank of each seat, forfeits counted; 1 is best. Empty for a void game."""
+        """The final rank of each seat, forfeits counted; 1 is best."""
         return tuple(self.message.ranks)
 
     @property
@@ -127,7 +127,7 @@ class Result:
 
     @property
     def reason(self) -> str:
-        """Why you forfeited, or why the game was void; empty if you did not forfeit and the game was not void."""
+        """Why you forfeited; empty if you did not forfeit."""
         return self.message.reason
 
 

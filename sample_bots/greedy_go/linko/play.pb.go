@@ -655,20 +655,18 @@ func (x *Request) GetLastElapsedUs() uint64 {
 	return 0
 }
 
-// A game is over.
+// A game is over. A void game has no such message: the referee ends the processes that have played it.
 type GameEnd struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// From the game start.
 	GameId string `protobuf:"bytes,1,opt,name=game_id,json=gameId,proto3" json:"game_id,omitempty"`
-	// The events since the last request to your seat in this game. The last one is `game_over`, unless
-	// the game was void.
+	// The events since the last request to your seat in this game. The last one is `game_over`.
 	Events []*Event `protobuf:"bytes,2,rep,name=events,proto3" json:"events,omitempty"`
-	// The final ranks, seat 0 first, forfeits counted. 1 is best, and ties share a rank. Empty if the
-	// game was void.
+	// The final ranks, seat 0 first, forfeits counted. 1 is best, and ties share a rank.
 	Ranks []uint32 `protobuf:"varint,3,rep,packed,name=ranks,proto3" json:"ranks,omitempty"`
 	// True if you forfeited the game. The stand-in then played for you to the end.
 	Forfeited bool `protobuf:"varint,4,opt,name=forfeited,proto3" json:"forfeited,omitempty"`
-	// Why you forfeited, or why the game was void. Empty otherwise.
+	// Why you forfeited. Empty otherwise.
 	Reason        string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
