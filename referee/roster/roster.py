@@ -253,15 +253,15 @@ class Roster:
         Raises `UserError` if there is no such version, if the version is retired, or if its copy is missing.
         """
         row = find_bot(self._league, text)
-        if row.language == PERSON:
-            raise UserError(f"{row.bot} is a person, not a bot")
+        _check_is_bot(row)
         if row.retired_at_us is not None:
             raise UserError(f"{row.bot} is retired; submit it again to let it play")
         return self.spec(row.bot)
 
     def spec(self, bot: BotId) -> BotSpec:
-        """Return how to start a version, even a retired one. Raises `UserError` if its copy is missing."""
+        """Return how to start a version, even a retired one. Raises `UserError` for a person, and if its copy is missing."""
         row = find_bot(self._league, str(bot))
+        _check_is_bot(row)
         return replace(self._workshop.spec(row.name, row.content_hash), bot=bot)
 
     def content_hash(self, bot: BotId) -> str:
@@ -279,6 +279,11 @@ class Roster:
     def build_log(self, bot: BotId) -> str:
         """Return the output of a version's build; empty if the bot needs no build or its copy is missing."""
         return self._workshop.build_log(bot.name, find_bot(self._league, str(bot)).content_hash)
+
+
+def _check_is_bot(row: StoredBot) -> None:
+    if row.language == PERSON:
+        raise UserError(f"{row.bot} is a person, not a bot")
 
 
 def _check_owner(

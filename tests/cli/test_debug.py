@@ -1,9 +1,15 @@
 """`referee bots debug`: a bot gets the requests of a stored game again."""
 
 import json
+from dataclasses import replace
 
 import pytest
+from played import record
 from real_runs import SAMPLE_BOTS, place
+
+from referee.records import BotId
+from referee.roster.roster import enter_person, person_id
+from referee.store.league import League
 
 FAILS = """
 import sys
@@ -113,3 +119,15 @@ def test_wrong_arguments_are_refused(here, arguments, message):
     done = here.referee("bots", "debug", *arguments)
     assert done.returncode == 2
     assert message in done.stderr
+
+
+def test_person_cannot_be_debugged(tmp_path):
+    with place(tmp_path) as here:
+        with League.open(tmp_path / "league", create=True) as league:
+            for name in ("ada", "bob"):
+                enter_person(league, person_id(league, name), now_us=1)
+            seating = (BotId("ada", "person"), BotId("bob", "person"))
+            league.add_game(replace(record("duel", 2), game_id="played", seating=seating))
+        done = here.referee("bots", "debug", "ada", "played")
+        assert done.returncode == 2
+        assert done.stderr == "referee: ada@person is a person, not a bot\n"
