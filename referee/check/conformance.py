@@ -109,8 +109,8 @@ async def check_bot(
         logs: where to write what the bot prints; None for nowhere.
         chosen: the names of the steps to run. Other steps are skipped; later steps assume that the bot would pass them.
 
-    The check leaves no process running, and no files except the copy and the logs. Raises `VoidGame` if the machine
-    lacks the resources to run the bot.
+    The check leaves no process running, and no files except the copy and the logs; if it is interrupted, no new copy either. Raises
+    `VoidGame` if the machine lacks the resources to run the bot.
     """
     measurements = Measurements()
     with run_folder() as scratch:
@@ -118,7 +118,12 @@ async def check_bot(
             folder, workshop, scratch, clocks or Clocks(), measurements, logs=logs
         )
         run = _Check(start_up, measurements, on_begin, on_step, chosen)
-        await run.run()
+        try:
+            await run.run()
+        except BaseException:
+            if start_up.copy is not None and start_up.copy.is_new:
+                workshop.discard(start_up.copy)
+            raise
     return run.report()
 
 

@@ -120,8 +120,8 @@ def submit(
         warn_if_not_full(under, isolation)
         report = run_check(path, workshop, as_json=False)
         if report.copy is None or not report.ok:
-            if report.copy is not None and not roster.has_version(report.copy):
-                workshop.discard(report.copy)
+            if report.copy is not None:
+                roster.discard_unused(report.copy)
             console.print("The bot was not submitted.")
             raise typer.Exit(UNSOUND)
         entry = roster.add_copy(report.copy, path, now_us=now_us(), any_author=any_author)

@@ -221,10 +221,11 @@ class Roster:
         versions = versions_of(self._league, manifest.name)
         _check_owner(manifest, versions, folder, any_author=False)
 
-    def has_version(self, copy: Copy) -> bool:
-        """Return whether the league has a version of the bot with the same content as `copy`."""
+    def discard_unused(self, copy: Copy) -> None:
+        """Remove `copy`, unless the league has a version of the bot with the same content."""
         versions = versions_of(self._league, copy.manifest.name)
-        return copy.content_hash in {row.content_hash for row in versions}
+        if copy.content_hash not in {row.content_hash for row in versions}:
+            self._workshop.discard(copy)
 
     def add_copy(
         self, copy: Copy, folder: Path, *, now_us: int, any_author: bool = False
@@ -232,7 +233,7 @@ class Roster:
         """Add `copy`, which the workshop has made of `folder`, as `submit` does.
 
         The author is checked again, because the manifest may have changed, and another process may have added a bot of this name.
-        Raises `UserError` as `submit` does.
+        Raises `UserError` as `submit` does, and then removes the copy, unless the league has its content already.
         """
         manifest = copy.manifest
         before: list[StoredBot] = []
@@ -244,7 +245,11 @@ class Roster:
             taken = {row.version for row in before}
             return same[0] if same else _new_row(copy, folder, taken, now_us)
 
-        row = self._league.add_version(choose)
+        try:
+            row = self._league.add_version(choose)
+        except (UserError, KeyboardInterrupt):  # a StoreError passes, and a new try needs the copy
+            self.discard_unused(copy)
+            raise
         return Submission(replace(copy.spec, bot=row.bot), is_new=row not in before)
 
     def active_spec(self, text: str) -> BotSpec:

@@ -79,6 +79,8 @@ class Copy:
     """How to start the bot from the copy. `spec.bot` is the id from the manifest; the league may use another id."""
     build_s: float | None
     """How many seconds fetch and build took; None if the bot needs neither, or if the same content was built before."""
+    is_new: bool
+    """False if the workshop had a copy with this content before."""
 
 
 class Workshop:
@@ -136,15 +138,15 @@ class Workshop:
                             f"{manifest.name}: the content hash is {taken.content_hash} instead of {content_hash}"
                         )
                     home = self._home(manifest.name, taken.content_hash)
-                    build_s = None
+                    build_s, is_new = None, False
                     if not (home / _READY).exists():
                         remove_folder(home)
                         home.mkdir()
                         taken.path.rename(home / _BOT)
-                        build_s = await self._finish(manifest, home)
+                        build_s, is_new = await self._finish(manifest, home), True
         except OSError as error:
             raise UserError(f"{folder}: {error.strerror}") from error
-        return Copy(manifest, taken.content_hash, manifest.spec(home / _BOT), build_s)
+        return Copy(manifest, taken.content_hash, manifest.spec(home / _BOT), build_s, is_new)
 
     def pack(self, name: str, content_hash: str) -> bytes:
         """Return the files of a copy as they were before the build, in a tar archive for `unpack` on another machine.

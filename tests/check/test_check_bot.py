@@ -100,6 +100,23 @@ def text_of(report, name):
     return f"{finding.expected}\n{finding.came}\n{finding.output}"
 
 
+@pytest.mark.parametrize("is_new", [True, False], ids=["new copy", "copy of before"])
+async def test_interrupted_check_leaves_no_new_copy(tmp_path, is_new):
+    workshop = Workshop(tmp_path / "league", ProcessGroupLauncher(), on_build=print)
+    folder = bot_folder(tmp_path / "suspect", "good")
+    if not is_new:
+        await workshop.copy(folder)
+
+    def interrupt(_number, name):
+        if name == "start":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        await check_bot(folder, workshop, on_begin=interrupt, on_step=lambda _: None)
+    copies = [path for path in (workshop._folder / "suspect").iterdir() if path.is_dir()]
+    assert len(copies) == (0 if is_new else 1)
+
+
 @MORE
 @pytest.mark.parametrize("bot", ["greedy", "random", "counter"])
 async def test_sample_bots_pass(bot):

@@ -189,6 +189,8 @@ async def test_author_is_checked_again_when_the_copy_is_added(shop, tmp_path):
     with pytest.raises(UserError, match=r"'ann' is a bot of Ada in this league, and .* by Bob"):
         shop.roster.add_copy(copy, yours, now_us=8)
     assert len(shop.league.bots()) == 1
+    assert not copy.spec.folder.exists()
+    copy = await shop.workshop.copy(yours)
     added = shop.roster.add_copy(copy, yours, now_us=8, any_author=True)
     assert (added.spec.bot, added.is_new) == (BotId("ann", "1.0+2"), True)
 
@@ -306,12 +308,15 @@ async def test_build_that_leaves_what_no_bot_may_have_is_refused(shop, tmp_path,
 async def test_discarded_copy_is_built_again(shop, tmp_path):
     mine = make(tmp_path / "mine", more=BUILD.format("cp source run"))
     copy = await shop.workshop.copy(mine)
-    assert not shop.roster.has_version(copy)
-    shop.workshop.discard(copy)
+    assert copy.is_new
+    shop.roster.discard_unused(copy)
     assert not copy.spec.folder.exists()
     await shop.submit(mine)
     assert shop.built == ["ann", "ann"]
-    assert shop.roster.has_version(copy)
+    again = await shop.workshop.copy(mine)
+    assert not again.is_new
+    shop.roster.discard_unused(again)
+    assert again.spec.folder.exists()
 
 
 async def test_bot_with_only_retired_versions_can_be_looked_up(shop, tmp_path):
