@@ -56,7 +56,7 @@ def _isolation_option(default: str) -> Any:
 
 _TOURNAMENT_DEFAULT = (
     "By default that of the tournament; if it names none, the strongest that this machine gives. The environment variable"
-    " can make the tournament's isolation stronger, but not weaker."
+    " can make the isolation that a tournament names stronger, but not weaker; if it names none, the rung of the variable counts."
 )
 IsolationOption = Annotated[
     str | None, _isolation_option("By default the strongest that this machine gives.")
@@ -136,8 +136,8 @@ def choose_rung(ctx: typer.Context, option: str | None, key: Rung | None) -> Run
     """Return the rung for a tournament from the value of `--isolation` and the tournament's `key`.
 
     If the option was typed, its rung counts. If the option's value comes from the environment variable, the stronger
-    rung of variable and key counts: a variable that was set for other commands must not weaken a tournament. Raises
-    UserError if the name of a rung is unknown.
+    rung of variable and key counts: a variable that was set for other commands must not weaken what a tournament names. Without a
+    key, the rung of the variable counts, for this run only. Raises UserError if the name of a rung is unknown.
     """
     given = parse_rung("--isolation", option)
     if given is None:
