@@ -212,13 +212,14 @@ def challenge(
     with League.open(league, create=False, db=db) as store:
         challenger = find_bot(store, bot).bot
         field = find_field(store, ruleset, challenger)
-    for other in field.left_out:
-        notes.print(other, soft_wrap=True)
     if not field.bots:
         raise UserError(
             f"{store.where}: no other bot can play against {challenger}; to add one, such as a sample bot:"
-            f" referee bots submit {SAMPLE_BOTS / 'greedy'}"
+            f" referee bots submit {SAMPLE_BOTS / 'greedy'}",
+            *field.left_out,
         )
+    for other in field.left_out:
+        notes.print(other, soft_wrap=True)
     config = _make_gauntlet(challenger, field.bots, ruleset, seats, budget)
     settings = choose_settings(
         cluster, tls_ca, tls_cert, tls_key, logs, messages=messages, as_json=as_json

@@ -115,7 +115,7 @@ def _check_bot(config: TournamentConfig, number: int, roster: Roster | None) -> 
     first = config.bots.index(entry)
     if first < number:
         raise UserError(
-            f"{config.file}: {config.entry_key(number)}: the same bot as {config.entry_key(first)}{_TWICE_HINT}"
+            f"{config.file}: {config.entry_key(number)}: the same bot as {config.entry_key(first)}{_twice_hint(config)}"
         )
     if entry.folder is not None:
         manifest = load_manifest(entry.folder, entry.variant)
@@ -161,7 +161,7 @@ async def enter_bots(
         if spec.bot in numbers:
             raise UserError(
                 f"{config.file}: {config.entry_key(number)}: the same bot as"
-                f" {config.entry_key(numbers[spec.bot])}, {spec.bot}{_TWICE_HINT}"
+                f" {config.entry_key(numbers[spec.bot])}, {spec.bot}{_twice_hint(config)}"
             )
         numbers[spec.bot] = number
         specs.append(spec)
@@ -331,6 +331,11 @@ def _stored_parts(row: StoredTournament, extensions: Sequence[StoredExtension]) 
         )
         for first, end, part in zip([0, *firsts], ends, rows, strict=True)
     )
+
+
+def _twice_hint(config: TournamentConfig) -> str:
+    """Return the end of the error about a bot that is listed twice."""
+    return _TWICE_HINT if config.bot_keys is None else "; choose two different bots"
 
 
 def _find_bot(config: TournamentConfig, number: int, entry: BotEntry, roster: Roster) -> BotSpec:

@@ -1,5 +1,6 @@
 """`bots challenge` plays a gauntlet of a bot against the other current bots of the league."""
 
+import asyncio
 import json
 
 import pytest
@@ -62,6 +63,25 @@ async def test_bots_that_cannot_play_are_left_out_with_the_reason(league, submit
             "cy@1 is left out: it asks for more than the default limits.",
         ),
     )
+
+
+def test_error_of_a_challenge_without_opponents_comes_first_and_alone(tmp_path):
+    with place(tmp_path) as here:
+        for name in ("mine", "bob"):
+            here.referee("bots", "init", name, "--author", "x")
+        manifest = here.folder / "bob" / "bot.toml"
+        manifest.write_text('rulesets = ["duel"]\n' + manifest.read_text())
+        with League.open(here.folder / "league", create=True) as league:
+            roster = Roster(league, Workshop(league.folder, ProcessGroupLauncher(), on_build=print))
+            for name in ("mine", "bob"):
+                asyncio.run(roster.submit(here.folder / name, now_us=0))
+            done = here.referee("bots", "challenge", "mine")
+            assert (done.returncode, done.stdout) == (2, "")
+            error, reason = done.stderr.splitlines()
+            assert error.startswith(
+                "referee: league: no other bot can play against mine@0.1; to add one, such as"
+            )
+            assert reason == "referee: bob@0.1 is left out: it does not play basic."
 
 
 def test_gauntlet_has_the_bot_as_its_only_challenger():

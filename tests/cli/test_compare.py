@@ -139,7 +139,14 @@ def test_resumed_comparison_gives_the_verdict(here):
             ("greedy", "eve"),
             "tournament compare: OTHER: league: the league has no bot 'eve'; if you mean a folder, write",
         ),
-        (("greedy", "greedy@1.0"), "tournament compare: OTHER: the same bot as BOT, greedy"),
+        (
+            ("greedy", "greedy@1.0"),
+            "tournament compare: OTHER: the same bot as BOT, greedy@1.0; choose two different bots\n",
+        ),
+        (
+            ("greedy", "greedy"),
+            "tournament compare: OTHER: the same bot as BOT; choose two different bots\n",
+        ),
         (
             ("greedy", "random", "--ruleset", "linko"),
             "tournament compare: ruleset: unknown ruleset 'linko'; choose one of classic, ",
