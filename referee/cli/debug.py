@@ -71,7 +71,7 @@ def debug(
         str,
         typer.Argument(
             metavar="GAME[:MOVE]",
-            help="The id of a stored game, such as demo-17. With demo-17:42, the last request sent is the one after move 42, or the bot's last request before that.",
+            help="The id of a stored game, such as demo-17. With demo-17:42, requests are sent up to the position after move 42.",
         ),
     ],
     seat: Annotated[

@@ -158,8 +158,8 @@ class Bot:
 
         The requests came in one message, and each request belongs to a different game. `request.bot` is the
         instance of your class that plays the game of `request`. Override this method if your bot decides many
-        requests together faster than one by one, as neural networks do. Otherwise the method gets one request at a time. You must also call `run` with a
-        `max_games` above 1. If `max_games` is 1, the referee sends one request at a time.
+        requests together faster than one by one, as neural networks do. If you do not override it, `decide` is called for each request.
+        To get batches, also call `run` with `max_games` above 1.
         """
         return [request.bot.decide(request) for request in requests]
 

@@ -72,7 +72,7 @@ class ImpossibleViewError(ValueError):
 class InformationSet:
     """All games that a seat cannot tell apart at a request.
 
-    A card that everybody saw going into a hand is *known* until its owner can have played it. The cards that are neither
+    A card that everybody saw enter a hand is *known* until its owner plays a card of the same value. The cards that are neither
     known nor visible are *unseen*. They are in the deck, or they are the unknown cards in the hands of the other
     seats. Every way to deal
     the unseen cards to these places is equally likely. So the model does not learn from what other seats choose. For
