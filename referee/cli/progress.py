@@ -141,7 +141,7 @@ def conduct(
 ) -> bool:
     """Play the missing games of a tournament and show the progress. Return True if the tournament is finished.
 
-    The first interrupt drains the tournament: no further bundle starts, but the bundles in play are finished. If
+    The first interrupt drains the tournament: no further games are sent, but the portions that the workers already have are finished. If
     the reader of standard output closes the pipe, or the terminal is closed, the tournament is drained too. The second
     interrupt kills the workers and the bots. Each interrupt takes effect before its message is printed, because a
     print may fail.

@@ -29,6 +29,7 @@ from referee.cli.options import (
 )
 from referee.errors import UserError
 from referee.ratings.stopping import StopCondition
+from referee.records import BotId
 from referee.reports.bot_rows import FaultRow, fault_rows
 from referee.reports.formats import duration, json_text
 from referee.reports.rating_rows import RatingRow
@@ -51,6 +52,7 @@ from referee.reports.tournament_rows import (
     tournament_rows,
 )
 from referee.reports.verdicts import judge_newest_look, name_deviations
+from referee.roster import PERSON
 from referee.schedule import default_lanes
 from referee.schedule.extension import ALGORITHMS
 from referee.store.league import League
@@ -78,7 +80,8 @@ BOTS_TO_COMPARE = 2
 class LeaguePace:
     """The `Pace` (`schedule/budget.py`) of a league: the mean durations of its games.
 
-    The games of `play --keep` count too. If no league exists, there are no durations.
+    The games of `play --keep` count too, but not the games with people, who think longer. If no league exists, there are
+    no durations.
     """
 
     def __init__(self, league: Path, db: str | None) -> None:
@@ -99,8 +102,14 @@ class LeaguePace:
         with League.open(self._league, create=False, db=self._db) as store:
             with store.one_moment():  # a driver may store games meanwhile
                 games, results = store.games(), store.results(free=True)
-            kinds = {row.game_id: GameKind(row.ruleset, len(row.bots)) for row in results}
-            return game_times((kinds[row.game_id], row.duration_us) for row in games)
+            kinds = {
+                row.game_id: GameKind(row.ruleset, len(row.bots))
+                for row in results
+                if not any(BotId.parse(bot).version == PERSON for bot in row.bots)
+            }
+            return game_times(
+                (kinds[row.game_id], row.duration_us) for row in games if row.game_id in kinds
+            )
 
 
 @app.command()
@@ -211,11 +220,12 @@ def status(
                 columns=columns,
             )
             return
-        tournament = find_state(store, name)
-        rounds = status_rows(store.progress(name))
-        faults = fault_rows(store.faults(tournament=name))
-        machines = machine_status_rows(store.machines(tournament=name))
-        hosts = host_status_rows(store.hosts(name))
+        with store.one_moment():  # a driver may store games meanwhile
+            tournament = find_state(store, name)
+            rounds = status_rows(store.progress(name))
+            faults = fault_rows(store.faults(tournament=name))
+            machines = machine_status_rows(store.machines(tournament=name))
+            hosts = host_status_rows(store.hosts(name))
     if as_json:
         finished = rounds[-1].done == rounds[-1].games
         write(
@@ -314,8 +324,9 @@ def standings(
                 notes=notes,
             )
             return
-        totals = points_rows(choice.columns(store).by_ruleset())
-        row = store.tournament(name)
+        with store.one_moment():  # a driver may store games meanwhile
+            totals = points_rows(choice.columns(store).by_ruleset())
+            row = store.tournament(name)
     show_rows(
         PointsRow, totals, title=name, as_json=as_json, as_csv=as_csv, wide=wide, columns=columns
     )
@@ -365,7 +376,9 @@ def describe_stop(tournament: TournamentState) -> str:
         )
     if after is None:
         return f"The last of {rounds} rounds is played: not all standings were settled earlier."
-    return f"Settled after {after} of {rounds} rounds."
+    if after < min(stage.matches for stage in tournament.config.stages):
+        return f"Settled after {after} of {rounds} rounds."
+    return f"Ended after {after} of {rounds} rounds: a ruleset is settled, or has no further round."
 
 
 def announce_verdict(store: League, name: str, out: Output) -> bool:

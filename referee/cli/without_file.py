@@ -25,6 +25,8 @@ from referee.tournament.config_reader import load_tournament, make_config
 
 RUN = Path("tournament run")
 """Stands for the tournament file in messages about the words of `tournament run`."""
+_OTHERWISE = {"name": "give it with --name", "bots": "give the bots as words"}
+"""How to give the keys of a file that `--set` does not take."""
 _NAME = "tournament"
 """The name of a tournament that has neither `--name` nor `--ruleset`."""
 
@@ -99,7 +101,10 @@ def read_words(
         return load_tournament(Path(words[0]), pace), None
     content = {"name": given.get("ruleset", _NAME), "bots": list(words), **given}
     for setting in settings:
-        _merge(content, _read_setting(setting))
+        added = _read_setting(setting)
+        for key in added.keys() & _OTHERWISE.keys():
+            raise UserError(f"--set: {key}: {_OTHERWISE[key]}")
+        _merge(content, added)
     config = make_config(RUN, toml_file.check(content, TournamentFile, RUN), pace)
     return replace(config, file=RUN), content
 
@@ -147,7 +152,7 @@ def save_file(file: Path, content: Mapping[str, Any], config: TournamentConfig) 
 
     Raises OSError if the file cannot be written.
     """
-    bots = [_describe(entry, file.parent) for entry in config.bots]
+    bots = [_describe(entry, file.parent.resolve()) for entry in config.bots]
     lists = {"challengers": bots[: config.challengers], "bots": bots[config.challengers :]}
     moved = {key: lists.get(key, value) for key, value in content.items()}
     with file.open("x", encoding="utf-8") as opened:

@@ -8,7 +8,7 @@ decision of the seat or before the first request, and with a seat that forfeits 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -97,10 +97,11 @@ def _check_faults(record: GameRecord) -> None:
     after its forfeit.
     """
     seats = range(len(record.seating))
+    first_request = _find_first_request(record.moves)
     for fault in record.faults:
         if fault.seat not in seats:
             raise Difference(f"a fault is charged to seat {fault.seat}, which does not exist")
-        _check_fault(record, fault)
+        _check_fault(record, fault, first_request)
     for seat in seats:
         faults = [fault for fault in record.faults if fault.seat == seat]
         if any(fault.forfeit for fault in faults[:-1]):
@@ -119,7 +120,15 @@ def _check_faults(record: GameRecord) -> None:
             )
 
 
-def _check_fault(record: GameRecord, fault: Fault) -> None:
+def _find_first_request(moves: Sequence[Move]) -> int:
+    """Return the index of the first move that is not of an opening; the number of moves if there is none."""
+    later = (
+        index for index, move in enumerate(moves) if move.stand_in or _times(move) != _NO_REQUEST
+    )
+    return next(later, len(moves))
+
+
+def _check_fault(record: GameRecord, fault: Fault, first_request: int) -> None:
     """Check one fault by itself: its cause, and its place in the game. Raises Difference at the first error."""
     what = f"seat {fault.seat}: a {'forfeit' if fault.forfeit else 'strike'} ({fault.cause.value})"
     if fault.forfeit == (fault.cause in STRIKE_CAUSES):
@@ -134,8 +143,7 @@ def _check_fault(record: GameRecord, fault: Fault) -> None:
     # A bot that was not ready forfeits before the first request, perhaps after an opening. Its seat decides later, or
     # never if the game is short.
     can_be_early = fault.forfeit and fault.cause not in _REQUEST_CAUSES
-    earlier = record.moves[: fault.move]
-    if can_be_early and not any(each.stand_in or _times(each) != _NO_REQUEST for each in earlier):
+    if can_be_early and fault.move <= first_request:
         return
     if is_start_fault:
         raise Difference(f"{what} must come before the first request, not at move {fault.move + 1}")

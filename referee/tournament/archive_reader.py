@@ -40,7 +40,7 @@ from referee.tournament.config import (
     from_canonical_json,
     played_stages,
 )
-from referee.tournament.config_file import MAX_GAMES
+from referee.tournament.config_file import MAX_BOTS, MAX_GAMES
 from referee.tournament.terms import CommittedBot, Terms, digest_schedule
 from referee.tournament.verify import verify_tournament
 
@@ -184,6 +184,8 @@ def _load_config(path: Path, tournament: TournamentModel) -> TournamentConfig:
     _check_name(config.name, tournament.name, where)
     if config.lanes is None:
         raise Difference(f"{where}: lanes: missing")
+    if len(config.bots) > 2 * MAX_BOTS:
+        raise Difference(f"{where}: bots: more than {2 * MAX_BOTS}")
     if not config.stages:
         raise Difference(f"{where}: stages: there must be at least one")
     for number, stage in enumerate(config.stages):

@@ -26,7 +26,6 @@ from referee.match.play import GameSetup
 from referee.records import GameRecord, ScheduledGame
 from referee.sandbox import Isolation
 from referee.store import HostFigures
-from referee.tournament.config import MAX_IN_FLIGHT
 
 MAX_LOSSES = 3
 """The tournament stops with an error when a lane has lost its worker this many times since its last finished stretch."""
@@ -62,8 +61,7 @@ class Forfeits:
     newest_played: dict[str, int] = field(default_factory=dict)
     """For each bot (`name@version`): the index in the schedule of its newest game that it did not forfeit."""
     newest_forfeits: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """For each bot: the indices of the newest games that it forfeited, at most `suspend_after` and `MAX_IN_FLIGHT` together.
-    Older ones cannot matter, because no game comes later that is more than a bundle older than the newest one."""
+    """For each bot: the indices of the newest games that it forfeited, at most `suspend_after`. Older ones cannot matter."""
 
     def note(self, index: int, bots: Iterable[str], forfeited: Iterable[int]) -> None:
         """Note which seats forfeited a game.
@@ -73,24 +71,22 @@ class Forfeits:
             bots: the bots of the game (`name@version`), seat 0 first.
             forfeited: the seats that forfeited the game.
         """
+        if not self.suspend_after:
+            return
         seats = set(forfeited)
         for seat, bot in enumerate(bots):
             if seat in seats:
                 indices = sorted((*self.newest_forfeits.get(bot, ()), index))
-                kept = self.suspend_after + MAX_IN_FLIGHT
-                self.newest_forfeits[bot] = tuple(indices[-kept:])
+                self.newest_forfeits[bot] = tuple(indices[-self.suspend_after :])
             else:
                 self.newest_played[bot] = max(index, self.newest_played.get(bot, index))
 
     def suspended(self) -> frozenset[str]:
         """Return the suspended bots. A suspended bot is not started, and forfeits its games."""
-        if not self.suspend_after:
-            return frozenset()
         return frozenset(
             bot
             for bot, indices in self.newest_forfeits.items()
-            if sum(index > self.newest_played.get(bot, -1) for index in indices)
-            >= self.suspend_after
+            if len(indices) == self.suspend_after and indices[0] > self.newest_played.get(bot, -1)
         )
 
     def copy(self) -> Forfeits:

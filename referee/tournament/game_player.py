@@ -117,7 +117,7 @@ class GamePlayer:
             singles: bots that play one game at a time, because their process has failed before.
             watch: called after every move.
 
-        Raises VoidGame if a game that was played alone is void for the `VOID_ATTEMPTS`th time, or once more after that.
+        Raises VoidGame if a game that was played alone is void for the `VOID_ATTEMPTS`th time. A later attempt raises it at the first void.
         """
         portion = await self._choose_portion(lane, tasks, suspended, singles)
         # after a pause, the machine may have free resources again

@@ -129,6 +129,8 @@ def test_unwritable_output_is_refused(here):
         ("nowhere/cup.zip", "nowhere/cup.zip: No such file or directory"),
         ("league", "league: this exists already and is not a file; choose another --output"),
         ("/dev/null", "/dev/null: this exists already and is not a file; choose another --output"),
+        ("/dev/null/cup.zip", "/dev/null/cup.zip: Not a directory"),
+        (f"{300 * 'x'}.zip", f"{300 * 'x'}.zip: File name too long"),
     ):
         done = here.referee("tournament", "export", "cup", "--output", output)
         assert (done.returncode, done.stdout, done.stderr) == (2, "", f"referee: {says}\n")

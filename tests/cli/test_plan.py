@@ -3,12 +3,19 @@
 import csv
 import io
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from real_runs import SAMPLE_BOTS, THREE, place
+from sample_league import SampleLeague
 
+from referee.cli.tournament import LeaguePace, describe_stop
+from referee.records import BotId
 from referee.reports.formats import fields_of
 from referee.reports.tournament_rows import PlanRow
+from referee.roster import PERSON
+from referee.roster.roster import enter_person
 
 KEYS = [field.key for field in fields_of(PlanRow)]
 
@@ -76,6 +83,43 @@ def test_time_comes_from_the_games_of_the_league(here):
     *_, everything = json.loads(checked_output(here, file, "--json", "--league", "played"))
     assert everything["measured"] == 6
     assert "from 6 games of the league" in checked_output(here, file, "--league", "played")
+
+
+def test_games_of_people_do_not_count_for_the_time(tmp_path):
+    made = SampleLeague(tmp_path)
+    made.play(slice(2))
+    person = BotId("ada", PERSON)
+    enter_person(made.league, person, now_us=0)
+    record = made.make_record(made.tournament.schedule[2])
+    game = replace(record, game_id="play-1", seating=(record.seating[0], person))
+    made.league.add_game(game)
+    assert [len(times) for times in LeaguePace(made.league.folder, None).times.values()] == [2]
+    made.league.add_game(replace(record, game_id="play-2"))
+    assert [len(times) for times in LeaguePace(made.league.folder, None).times.values()] == [3]
+    made.league.close()
+
+
+@pytest.mark.parametrize(
+    ("stopped_after", "matches", "sentence"),
+    [
+        (9, (10, 100), "Settled after 9 of 100 rounds."),
+        (
+            10,
+            (10, 100),
+            "Ended after 10 of 100 rounds: a ruleset is settled, or has no further round.",
+        ),
+        (10, (100, 100), "Settled after 10 of 100 rounds."),
+        (
+            None,
+            (100, 100),
+            "The last of 100 rounds is played: not all standings were settled earlier.",
+        ),
+    ],
+)
+def test_end_of_a_tournament_is_said_in_a_sentence(stopped_after, matches, sentence):
+    stages = tuple(SimpleNamespace(matches=each, balanced=False) for each in matches)
+    config = SimpleNamespace(ladder=None, stages=stages)
+    assert describe_stop(SimpleNamespace(config=config, stopped_after=stopped_after)) == sentence
 
 
 def test_wrong_file_is_refused_as_by_run(here):

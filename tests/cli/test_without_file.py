@@ -59,6 +59,15 @@ def test_folder_beside_the_saved_file_is_written_with_a_slash(here):
     assert 'bots = ["./ann", "./bob"]' in (here / "cup.toml").read_text()
 
 
+def test_file_saved_through_a_link_names_the_folders_of_its_bots(here):
+    (here / "deep" / "er").mkdir(parents=True)
+    (here / "link").symlink_to(here / "deep" / "er")
+    config, content = read_words(("./ann", "./bob"), DUEL, (), PACE)
+    save_file(here / "link" / "cup.toml", content, config)
+    loaded = load_tournament(here / "link" / "cup.toml")
+    assert [entry.folder.resolve() for entry in loaded.bots] == [here / "ann", here / "bob"]
+
+
 @pytest.mark.usefixtures("here")
 def test_tournament_has_the_name_of_its_ruleset_by_default():
     assert read_words(("./ann", "./bob"), DUEL, (), PACE)[0].name == "duel"
@@ -94,6 +103,8 @@ def test_single_word_is_a_file_that_leaves_nothing_to_options(here):
         (DUEL, ("mathes=2",), "tournament run: mathes: unknown key (did you mean 'matches'?)"),
         (DUEL, ("matches=2",), "--set: matches: given twice"),
         (DUEL, (f"matches={DUEL['matches']}",), "--set: matches: given twice"),
+        (DUEL, ("name=cup",), "--set: name: give it with --name"),
+        (DUEL, ("bots=[]",), "--set: bots: give the bots as words"),
         (DUEL, ("clocks.bank=1", "clocks={bank=2}"), "--set: clocks.bank: given twice"),
         (DUEL, ("clocks.bank=1", "clocks=2"), "--set: clocks: given twice"),
         (DUEL, ("until",), "--set: 'until': write KEY=VALUE, such as clocks.decision=2"),

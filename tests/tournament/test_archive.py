@@ -333,6 +333,10 @@ TOURNAMENT = {
         put("configuration", "stages", 0, "matches", value=0),
         "tournament.json: configuration: stages: 0: matches: impossible number",
     ),
+    "too many bots": (
+        put("configuration", "bots", value=[{"text": "a@1", "folder": None}] * 2001),
+        "tournament.json: configuration: bots: more than 2000",
+    ),
     "no lanes": (
         put("configuration", "lanes", value=None),
         "tournament.json: configuration: lanes: missing",

@@ -1,13 +1,15 @@
 """Commands that read a league beside a running tournament see no half-stored game, and none plays with an old schedule."""
 
+import json
 from contextlib import contextmanager
 
 import pytest
 from real_runs import place
-from sample_league import GAMES, SampleLeague
+from sample_league import GAMES, SEED, SampleLeague
+from typer.testing import CliRunner
 
 from referee.cli import run
-from referee.cli.tournament import LeaguePace
+from referee.cli.tournament import LeaguePace, app
 from referee.store.league import League
 from referee.tournament.archive_writer import export_archive
 from referee.tournament.create import extend_tournament, find_tournament
@@ -60,6 +62,16 @@ def test_tournament_is_read_as_it_was_at_one_moment(cup, monkeypatch):
     assert (len(found.parts), len(found.schedule)) == (1, GAMES)
     later = find_tournament(cup.league, "cup")
     assert (len(later.parts), len(later.schedule) > GAMES) == (2, True)
+
+
+def test_status_shows_a_running_tournament_as_it_was_at_one_moment(cup, monkeypatch):
+    change_after_a_read(monkeypatch, ("tournament",), lambda: cup.play(slice(4, None)))
+    folder = str(cup.league.folder)
+    words = ("status", "cup", "--json", "--league", folder)
+    before = json.loads(CliRunner().invoke(app, words).output)
+    assert (before["finished"], before["seed"]) == (False, None)
+    after = json.loads(CliRunner().invoke(app, words).output)
+    assert (after["finished"], after["seed"]) == (True, SEED.hex())
 
 
 def test_archive_of_a_running_tournament_is_of_one_moment(cup, monkeypatch):

@@ -11,7 +11,6 @@ from referee.rules.ruleset import RULESETS
 from referee.schedule import Stage
 from referee.schedule.round_robin import round_robin
 from referee.tournament.assignments import MAX_LOSSES, Forfeits, Lanes
-from referee.tournament.config import MAX_IN_FLIGHT
 
 BOTS = ("a", "b", "c", "d")
 
@@ -187,14 +186,17 @@ def test_suspensions_do_not_depend_on_the_order_of_the_games_in_a_bundle(order):
     assert noted.suspended() == {"a"}
 
 
-def test_number_of_kept_forfeits_is_limited_and_a_later_result_ends_the_suspension():
-    noted = Forfeits(3)
+@pytest.mark.parametrize(("suspend_after", "suspended"), [(3, {"a"}), (0, set())])
+def test_number_of_kept_forfeits_is_limited(suspend_after, suspended):
+    noted = Forfeits(suspend_after)
     for index in range(1000):
         noted.note(index, ("a", "b"), [0])
-    assert len(noted.newest_forfeits["a"]) == 3 + MAX_IN_FLIGHT
-    assert noted.suspended() == {"a"}
+    assert len(noted.newest_forfeits.get("a", ())) == suspend_after
+    assert noted.suspended() == suspended
+    noted.note(996, ("a", "b"), [])
+    assert noted.suspended() == suspended
     noted.note(997, ("a", "b"), [])
-    assert noted.suspended() == frozenset()
+    assert noted.suspended() == set()
 
 
 def test_suspensions_do_not_depend_on_the_number_of_workers():
