@@ -138,8 +138,8 @@ class Machine:
     speed: int
     """Decisions of the rules engine per second of CPU time on one core, in a fixed set of games."""
     noise: float | None
-    """The share of the time of the worker's cores that other programs and virtual machines used, from 0 to 1, in the
-    newest period that could be measured; see `MachineMonitor.measure`. None if no period could be measured yet."""
+    """The share of the time of the worker's cores that other programs and virtual machines used, from 0 to 1, as last
+    measured; see `MachineMonitor.measure`. None before the first measurement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

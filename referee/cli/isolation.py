@@ -55,8 +55,8 @@ def _isolation_option(default: str) -> Any:
 
 
 _TOURNAMENT_DEFAULT = (
-    "By default that of the tournament; if it names none, the strongest that this machine gives. The environment variable"
-    " can make the isolation that a tournament names stronger, but not weaker; if it names none, the rung of the variable counts."
+    "By default that of the tournament; if it names none, the strongest that this machine gives. If the environment variable is"
+    " set and the tournament names a rung, the stronger of the two counts; if the tournament names none, the variable counts."
 )
 IsolationOption = Annotated[
     str | None, _isolation_option("By default the strongest that this machine gives.")

@@ -67,7 +67,7 @@ class LadderStart:
     """What the earlier games of the ruleset in the league tell about each pair that has met. The bots are positions in
     `TournamentConfig.bots`."""
     minutes: float
-    """A run of the ladder ends at the first look after this many minutes, at the latest when all planned games are played."""
+    """A run of the ladder ends at the first look after this many minutes, or when all planned games are played, if that is earlier."""
 
     def __post_init__(self) -> None:
         for each in self.earlier:

@@ -53,7 +53,7 @@ def find_next_look(config: TournamentConfig, taken: TakenLook | None) -> Look | 
     """Return the look after `taken`, or the first look if `taken` is None. Return None if no look follows.
 
     There is no next look in three cases: `taken` was the last one; all standings are settled; or the stages with open
-    neighbours have no rounds left.
+    neighbours have no rounds left. In the third case the tournament ends with open verdicts.
     """
     done, games = (0, 0) if taken is None else (taken.look.rounds, taken.look.games)
     ahead = [rounds for rounds in list_look_rounds(config) if rounds > done]

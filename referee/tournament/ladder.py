@@ -1,7 +1,7 @@
 """Follow a ladder: at each look, choose the tables that tell most about the order of its bots.
 
-A ladder is a tournament of one stage. `schedule.ladder` plans its rounds. A look before each round replaces the bots
-of all tables of the round. Tables of later rounds stay as planned. The choice depends only on the
+A ladder is a tournament of one stage. `schedule.ladder` plans its rounds. Before each round, a look chooses the bots
+of all its tables. The plan for later rounds stays until their own looks. The choice depends only on the
 results before the look and on what the ladder started with (`LadderStart`), which is part of the committed
 configuration. So anybody who has the results can compute the same tables.
 

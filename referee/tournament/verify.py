@@ -153,11 +153,11 @@ def _make_course(claim: Claim) -> Course:
 
 
 def _check_look(claim: Claim, course: Course, look: Look, checks: _GameChecks) -> str | None:
-    """Check what happened at the next look of the course; return None if the tournament has taken the look.
+    """Check what happened at the next look of the course.
 
-    Otherwise the tournament was interrupted before it stored the outcome of the look. Then no game after the look may
-    have a record, and the result is the error message for such a record. Raises Difference if the tournament stopped
-    early, but not at the right look, or is finished, but a game before the look is missing.
+    Return None if the tournament has taken the look. If it was interrupted before it stored the outcome of the look, return
+    the error message to raise if a later game has a record. Raises Difference if the tournament stopped early, but not at
+    the right look, or is finished, but a game before the look is missing.
 
     Args:
         claim: what the league or the archive claims.
