@@ -164,8 +164,9 @@ class Session:
     def receive_in_parts(self, message: play_pb2.RefereeMessage) -> Iterator[play_pb2.BotMessage]:
         """Do the same as `receive`, but yield the bot's message in parts, so that no reply waits for slow later ones.
 
-        There are several parts only if the bot decides one request after the other and takes longer than `_PART_S`, or if games have ended:
-        `Bot.end` may take long, so everything else is said before.
+        There are several parts only if the bot decides one request after the other and takes longer than `_PART_S`, or if other
+        games have ended: `Bot.end` may take long, so the replies are sent before. It may also end the process, so without
+        replies nothing is sent before: a bot that has said that it is ready for a new game must not exit.
         """
         reply = play_pb2.BotMessage()
         for start in message.game_starts:
@@ -182,7 +183,7 @@ class Session:
                 if time.monotonic() - began_s > _PART_S:
                     yield reply
                     reply, began_s = play_pb2.BotMessage(), time.monotonic()
-        if message.game_ends and (reply.ready or reply.replies):
+        if message.game_ends and reply.replies:
             yield reply
             reply = play_pb2.BotMessage()
         for end in message.game_ends:

@@ -216,3 +216,20 @@ def test_replies_are_sent_before_the_bot_hears_of_ended_games():
     assert told == []
     assert list(parts) == [play_pb2.BotMessage()]
     assert told == ["b"]
+
+
+def test_bot_that_exits_when_it_hears_of_an_ended_game_has_not_said_that_it_is_ready_for_another():
+    class Tired(Bot):
+        def decide(self, request):
+            return request.legal[0]
+
+        def end(self, result):
+            raise SystemExit
+
+    session, said = Session(Tired), []
+    session.receive(game_starts("a"))
+    message = game_ends("a")
+    message.MergeFrom(game_starts("b"))
+    with pytest.raises(SystemExit):
+        said.extend(session.receive_in_parts(message))
+    assert said == []
