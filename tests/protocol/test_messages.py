@@ -304,6 +304,14 @@ def test_record_survives_conversion_to_bytes_and_back():
     assert record.loads(record.dumps(unbanked)) == unbanked
 
 
+def test_record_has_decisions_that_took_longer_than_two_hours():
+    stored = full_record()
+    first, *others = stored.moves
+    slow = replace(first, elapsed_us=7_200_000_001, lag_us=7_200_000_002, wall_us=7_200_000_003)
+    stored = replace(stored, moves=(slow, *others))
+    assert record.loads(record.dumps(stored)) == stored
+
+
 def test_bytes_that_are_no_record_are_refused():
     with pytest.raises(ValueError, match=r"no linko\.v1\.GameRecord"):
         record.loads(b"\xff\xff\xff")
