@@ -30,7 +30,7 @@ from referee.check.games import TableSize, list_variants, plan_games, play_in_se
 from referee.check.lifecycle_steps import ShutdownSteps, StartUpSteps
 from referee.clocks import Clocks
 from referee.errors import UserError
-from referee.roster.workshop import Workshop
+from referee.roster.workshop import Copy, Workshop
 from referee.rules.ruleset import RULESETS, Ruleset
 from referee.sandbox.folders import run_folder
 
@@ -97,6 +97,7 @@ async def check_bot(
     clocks: Clocks | None = None,
     logs: LogSettings | None = None,
     chosen: Collection[str] = STEPS,
+    discard: Callable[[Copy], None] = lambda _: None,
 ) -> Report:
     """Check the bot in a folder. Only a copy of the folder is built and run.
 
@@ -108,9 +109,10 @@ async def check_bot(
         clocks: the time limits for the bot; None for the defaults of `Clocks`.
         logs: where to write what the bot prints; None for nowhere.
         chosen: the names of the steps to run. Other steps are skipped; later steps assume that the bot would pass them.
+        discard: called with the copy if the check is interrupted and has made a new copy.
 
-    The check leaves no process running, and no files except the copy and the logs; if it is interrupted, no new copy either. Raises
-    `VoidGame` if the machine lacks the resources to run the bot.
+    The check leaves no process running, and no files except the copy and the logs. Raises `VoidGame` if the machine
+    lacks the resources to run the bot.
     """
     measurements = Measurements()
     with run_folder() as scratch:
@@ -122,7 +124,7 @@ async def check_bot(
             await run.run()
         except BaseException:
             if start_up.copy is not None and start_up.copy.is_new:
-                workshop.discard(start_up.copy)
+                discard(start_up.copy)
             raise
     return run.report()
 

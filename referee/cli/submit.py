@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import shlex
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -46,7 +46,7 @@ from referee.reports.checks import CheckView, check_data, check_summary
 from referee.reports.formats import json_text
 from referee.roster import roster
 from referee.roster.roster import Roster
-from referee.roster.workshop import Workshop
+from referee.roster.workshop import Copy, Workshop
 from referee.sandbox.folders import run_folder
 from referee.sandbox.ladder import make_launcher
 from referee.store.league import League
@@ -118,7 +118,7 @@ def submit(
         if not any_author:
             roster.check_author(manifest, path)
         warn_if_not_full(under, isolation)
-        report = run_check(path, workshop, as_json=False)
+        report = run_check(path, workshop, as_json=False, discard=roster.discard_unused)
         if report.copy is None or not report.ok:
             if report.copy is not None:
                 roster.discard_unused(report.copy)
@@ -192,12 +192,13 @@ def run_check(
     as_json: bool,
     logs: LogSettings | None = None,
     chosen: Collection[str] = STEPS,
+    discard: Callable[[Copy], None] = lambda _: None,
 ) -> Report:
-    """Check the bot in the folder `path`. Print and return the report. For `logs` and `chosen` see `check_bot`.
+    """Check the bot in the folder `path`. Print and return the report. For `logs`, `chosen` and `discard` see `check_bot`.
 
     As text, each step is printed when it is done. As JSON, the report is printed after the last step.
     """
-    report = uvloop.run(_check(path, workshop, logs, chosen, quiet=as_json))
+    report = uvloop.run(_check(path, workshop, logs, chosen, discard, quiet=as_json))
     if as_json:
         write(json_text(check_data(report)))
     else:
@@ -210,6 +211,7 @@ async def _check(
     workshop: Workshop,
     logs: LogSettings | None,
     chosen: Collection[str],
+    discard: Callable[[Copy], None],
     *,
     quiet: bool,
 ) -> Report:
@@ -228,7 +230,13 @@ async def _check(
                 console.print(line)
 
         report = await check_bot(
-            path, workshop, on_begin=begin, on_step=done, logs=logs, chosen=chosen
+            path,
+            workshop,
+            on_begin=begin,
+            on_step=done,
+            logs=logs,
+            chosen=chosen,
+            discard=discard,
         )
         show(view.finish())
         return report

@@ -223,9 +223,12 @@ class Roster:
 
     def discard_unused(self, copy: Copy) -> None:
         """Remove `copy`, unless the league has a version of the bot with the same content."""
-        versions = versions_of(self._league, copy.manifest.name)
-        if copy.content_hash not in {row.content_hash for row in versions}:
-            self._workshop.discard(copy)
+
+        def is_used() -> bool:
+            versions = versions_of(self._league, copy.manifest.name)
+            return copy.content_hash in {row.content_hash for row in versions}
+
+        self._workshop.discard(copy, is_used)
 
     def add_copy(
         self, copy: Copy, folder: Path, *, now_us: int, any_author: bool = False
@@ -233,7 +236,8 @@ class Roster:
         """Add `copy`, which the workshop has made of `folder`, as `submit` does.
 
         The author is checked again, because the manifest may have changed, and another process may have added a bot of this name.
-        Raises `UserError` as `submit` does, and then removes the copy, unless the league has its content already.
+        Raises `UserError` as `submit` does, and also if the copy is missing, because another command has discarded it. After an error, the
+        copy is removed, unless the league has its content already.
         """
         manifest = copy.manifest
         before: list[StoredBot] = []
@@ -241,6 +245,7 @@ class Roster:
         def choose(bots: list[StoredBot]) -> StoredBot:
             before.extend(row for row in bots if row.name == manifest.name)
             _check_owner(manifest, before, folder, any_author=any_author)
+            self._workshop.spec(manifest.name, copy.content_hash)  # raises if the copy is missing
             same = [row for row in before if row.content_hash == copy.content_hash]
             taken = {row.version for row in before}
             return same[0] if same else _new_row(copy, folder, taken, now_us)

@@ -197,10 +197,14 @@ class Workshop:
             raise UserError(f"{home}: the league's copy of {name} is gone; submit it again")
         return load_manifest(home / _BOT)
 
-    def discard(self, copy: Copy) -> None:
-        """Remove a copy. If the same content is submitted later, `copy` makes and builds a new copy."""
+    def discard(self, copy: Copy, is_used: Callable[[], bool]) -> None:
+        """Remove a copy, unless `is_used` returns True. If the same content is submitted later, `copy` makes and builds a new copy.
+
+        While `is_used` is called and the copy is removed, no other process gets the copy from the method `copy`.
+        """
         with _lock(self._folder / copy.manifest.name):
-            remove_folder(self._home(copy.manifest.name, copy.content_hash))
+            if not is_used():
+                remove_folder(self._home(copy.manifest.name, copy.content_hash))
 
     def build_log(self, name: str, content_hash: str) -> str:
         """Return the output of a copy's build; empty if there was no build."""

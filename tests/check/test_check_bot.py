@@ -101,7 +101,7 @@ def text_of(report, name):
 
 
 @pytest.mark.parametrize("is_new", [True, False], ids=["new copy", "copy of before"])
-async def test_interrupted_check_leaves_no_new_copy(tmp_path, is_new):
+async def test_interrupted_check_gives_its_new_copy_to_discard(tmp_path, is_new):
     workshop = Workshop(tmp_path / "league", ProcessGroupLauncher(), on_build=print)
     folder = bot_folder(tmp_path / "suspect", "good")
     if not is_new:
@@ -111,10 +111,16 @@ async def test_interrupted_check_leaves_no_new_copy(tmp_path, is_new):
         if name == "start":
             raise KeyboardInterrupt
 
+    discarded = []
     with pytest.raises(KeyboardInterrupt):
-        await check_bot(folder, workshop, on_begin=interrupt, on_step=lambda _: None)
-    copies = [path for path in (workshop._folder / "suspect").iterdir() if path.is_dir()]
-    assert len(copies) == (0 if is_new else 1)
+        await check_bot(
+            folder,
+            workshop,
+            on_begin=interrupt,
+            on_step=lambda _: None,
+            discard=discarded.append,
+        )
+    assert [copy.manifest.name for copy in discarded] == (["suspect"] if is_new else [])
 
 
 @MORE

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import shutil
+from contextlib import contextmanager
 
 import pytest
 
@@ -10,7 +11,7 @@ from referee.bots.build import Built
 from referee.bots.manifest import load_manifest
 from referee.errors import NotFoundError, UserError
 from referee.records import BotId
-from referee.roster import find_bot, look_up_bot, predecessors
+from referee.roster import find_bot, look_up_bot, predecessors, workshop
 from referee.roster.roster import SAMPLE_BOTS, Roster, create_bot, enter_person, person_id
 from referee.roster.workshop import BuildError, Workshop, _check_build
 from referee.sandbox.process_group import ProcessGroupLauncher
@@ -317,6 +318,31 @@ async def test_discarded_copy_is_built_again(shop, tmp_path):
     assert not again.is_new
     shop.roster.discard_unused(again)
     assert again.spec.folder.exists()
+
+
+async def test_copy_that_was_discarded_meanwhile_cannot_be_added(shop, tmp_path):
+    mine = make(tmp_path / "mine")
+    copy = await shop.workshop.copy(mine)
+    shop.roster.discard_unused(copy)
+    with pytest.raises(UserError, match="the league's copy of ann is gone; submit it again"):
+        shop.roster.add_copy(copy, mine, now_us=7)
+    assert shop.league.bots() == []
+
+
+async def test_copy_that_is_added_during_the_wait_for_the_lock_is_kept(shop, tmp_path, monkeypatch):
+    mine = make(tmp_path / "mine")
+    copy = await shop.workshop.copy(mine)
+
+    @contextmanager
+    def add_before_the_lock(folder):
+        shop.roster.add_copy(copy, mine, now_us=7)
+        with lock(folder):
+            yield
+
+    lock = workshop._lock
+    monkeypatch.setattr(workshop, "_lock", add_before_the_lock)
+    shop.roster.discard_unused(copy)
+    assert copy.spec.folder.exists()
 
 
 async def test_bot_with_only_retired_versions_can_be_looked_up(shop, tmp_path):
