@@ -120,17 +120,14 @@ class Sqlite:
             raise UserError(f"{self.where}: {error}") from error
 
     @contextmanager
-    def lock(self, folder: Path) -> Iterator[None]:
-        """Hold the lock of a file beside the database, if the database is not in the league folder.
+    def lock(self) -> Iterator[None]:
+        """Hold the lock of a file beside the database. Its name is that of the database with `.lock` at its end.
 
-        The name of the lock file is that of the database with `.lock` at its end.
+        Links are followed, so that all paths of the database have the same lock file.
         """
-        file = Path(self.where)
-        if file.parent.resolve() == folder.resolve():  # the lock of the folder is enough
+        file = Path(os.path.realpath(self.where))
+        with hold_lock_file(file.with_name(f"{file.name}.lock"), self.where):
             yield
-        else:
-            with hold_lock_file(file.with_name(f"{file.name}.lock"), self.where):
-                yield
 
     def renew_lock(self) -> None:
         """Do nothing, because only this process can free its lock."""
@@ -265,7 +262,7 @@ class Postgres:
         """Do nothing, because a PostgreSQL database needs no preparation."""
 
     @contextmanager
-    def lock(self, folder: Path) -> Iterator[None]:  # noqa: ARG002 - part of `Backend`
+    def lock(self) -> Iterator[None]:
         """Hold the advisory lock of a playing referee on a separate connection.
 
         The server frees the lock when the separate connection ends, for example because this process is killed.

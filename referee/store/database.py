@@ -41,8 +41,8 @@ class Backend(Protocol):
     def prepare(self) -> None:
         """Prepare a new database before its first table is created. Raises UserError if that fails."""
 
-    def lock(self, folder: Path) -> AbstractContextManager[None]:
-        """Return a context that holds the lock of a playing referee. The caller already holds the lock of `folder`.
+    def lock(self) -> AbstractContextManager[None]:
+        """Return a context that holds the lock of a playing referee.
 
         Only one referee can hold the lock, even if several referees with different league folders use the
         database. Raises UserError if another referee holds the lock.
@@ -139,11 +139,11 @@ class Database:
             return self._backend.change_mark()
 
     @contextmanager
-    def lock(self, folder: Path) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """See `Backend.lock`."""
         with ExitStack() as held:
             with self._translate_errors():
-                held.enter_context(self._backend.lock(folder))
+                held.enter_context(self._backend.lock())
             yield
 
     def has_league(self) -> bool:

@@ -175,15 +175,15 @@ class League:
     def lock(self) -> Iterator[None]:
         """Hold the lock of the league. Only one referee at a time can hold the lock and play in the league.
 
-        The lock is a file in the league folder. A database elsewhere is locked too, because a referee with
-        another league folder may use the database. When this process ends or is killed, both locks are free.
+        The lock is a file in the league folder. The database is locked too, because a referee with
+        another league folder may use it. When this process ends or is killed, both locks are free.
         Raises UserError if another process has one of the locks; the message names the process. Raises
         UserError if a lock file cannot be opened, and StoreError if the league is open for reading only.
         """
         self._database.check_writable()
         with (
             hold_lock_file(self.folder / _LOCK, str(self.folder)),
-            self._database.lock(self.folder),
+            self._database.lock(),
         ):
             yield
 

@@ -199,6 +199,20 @@ def test_one_referee_at_a_time_in_an_sqlite_file_with_two_folders(tmp_path):
         take_lock(league)
 
 
+def test_one_referee_at_a_time_in_the_database_of_another_league_folder(tmp_path):
+    mine = Place(tmp_path / "mine", None)
+    mine.open(create=True).close()
+    link = tmp_path / "link.db"
+    link.symlink_to(mine.folder / "league.db")
+    other = Place(tmp_path / "other", f"sqlite:///{link}")
+    with other.open(create=True) as league:
+        with playing(mine) as process:
+            says = rf"link\.db: another referee is playing in this league \(process {process.pid}\)"
+            with pytest.raises(UserError, match=says):
+                take_lock(league)
+        take_lock(league)
+
+
 @contextmanager
 def playing(place):
     """Let another process hold the lock of the league."""
