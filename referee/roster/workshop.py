@@ -341,14 +341,13 @@ def _remove_unfinished(folder: Path) -> None:
 def _make_read_only(folder: Path) -> None:
     """Make a copy's files read-only, because the bot that plays must be the bot that was checked.
 
-    All users may read the files, because a bot runs as another user if the referee is root.
+    All users may read the files, because a bot runs as another user if the referee is root. No set-user-ID bit of a
+    build remains: other users of the machine could run the program with the rights of the referee.
     """
     folder.chmod(0o755)
     for path in folder.rglob("*"):
-        mode = stat.S_IMODE(path.lstat().st_mode)
-        if path.is_symlink():
-            continue
-        if path.is_dir():
-            path.chmod(mode | 0o755)
-        elif path.is_file():
-            path.chmod(mode & ~0o222 | (0o555 if mode & stat.S_IXUSR else 0o444))
+        mode = path.lstat().st_mode
+        if stat.S_ISDIR(mode):
+            path.chmod(0o755)
+        elif stat.S_ISREG(mode):
+            path.chmod(0o555 if mode & stat.S_IXUSR else 0o444)

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import shutil
+import stat
 from contextlib import contextmanager
 
 import pytest
@@ -101,6 +102,13 @@ async def test_copy_is_unchanged_when_its_source_changes_or_vanishes(shop, tmp_p
     assert (shop.roster.spec(submission.spec.bot).folder / "source").read_text() == "old"
     shutil.rmtree(tmp_path / "mine")
     assert shop.roster.active_spec("ann") == submission.spec
+
+
+async def test_build_leaves_no_special_permissions(shop, tmp_path):
+    command = "cp source run; chmod 6755 run; mkdir made; chmod 7777 made"
+    copy = (await shop.submit(make(tmp_path / "mine", more=BUILD.format(command)))).spec.folder
+    modes = [stat.S_IMODE((copy / name).stat().st_mode) for name in ("run", "made")]
+    assert modes == [0o555, 0o755]
 
 
 async def test_files_of_a_copy_are_read_only(shop, tmp_path):
