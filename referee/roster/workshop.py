@@ -30,8 +30,6 @@ from referee.errors import UserError
 from referee.sandbox.folders import remove_folder
 from referee.sandbox.launcher import Launcher
 
-_HASH_LENGTH = 16
-"""How many characters of the content hash are the name of a copy's folder."""
 _BOT = "bot"
 _SOURCE = "source.tar"
 _LOG = "build.log"
@@ -214,8 +212,8 @@ class Workshop:
             return ""
 
     def _home(self, name: str, content_hash: str) -> Path:
-        """Return the folder of a copy, `bots/NAME/HASH`."""
-        return self._folder / name / content_hash[:_HASH_LENGTH]
+        """Return the folder of a copy, `bots/NAME/HASH`. With a part of the hash, one could make other content for the folder."""
+        return self._folder / name / content_hash
 
     async def _finish(self, manifest: Manifest, home: Path) -> float | None:
         """Fetch packages and build the bot in its new copy if needed, and mark the copy as ready. Return `Copy.build_s`.

@@ -72,6 +72,15 @@ async def test_archive_with_other_content_is_refused_before_it_is_built(source, 
     assert builds == []
 
 
+async def test_copy_is_not_that_of_a_hash_with_the_same_beginning(source, tmp_path):
+    here = workshop(tmp_path / "here")
+    copy = await here.copy(source)
+    similar = copy.content_hash[:-1] + ("0" if copy.content_hash[-1] != "0" else "1")
+    assert not here.has("packed", similar)
+    with pytest.raises(UserError, match="the league's copy of packed is gone"):
+        here.spec("packed", similar)
+
+
 async def test_damaged_archive_is_refused(tmp_path):
     with pytest.raises(UserError, match="the archive of a bot cannot be unpacked"):
         await workshop(tmp_path).unpack(b"no archive", "00", tmp_path)
