@@ -6,10 +6,13 @@ If the user gives no URL of a database, the database is a file in the league fol
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
+
+from sqlalchemy.exc import OperationalError
 
 from referee.errors import StoreError, UserError
 from referee.records import BotId, ChargedFault, GameRecord, GameResult, ScheduledGame
@@ -42,7 +45,9 @@ if TYPE_CHECKING:
 _FILE = "league.db"
 _LOCK = "lock"
 _WRITE_TRIES = 12
-"""How often `write_patiently` tries. Each try waits some seconds for a locked database."""
+"""How often `write_patiently` tries."""
+_TRY_S = 5.0
+"""How many seconds after the begin of a try `write_patiently` tries again, at the earliest: a full disk fails at once."""
 
 
 class League:
@@ -450,10 +455,18 @@ class League:
 
 
 def write_patiently(write: Callable[[], None]) -> None:
-    """Call `write`, which stores what cannot be made again. If it raises StoreError, try again, `_WRITE_TRIES` times in all."""
+    """Call `write`, which stores what cannot be made again. If the database fails, try again for about a minute.
+
+    Raises the error of the last try. All errors except StoreError and a failed connection for reading are raised at once.
+    """
     for _ in range(_WRITE_TRIES - 1):
-        with suppress(StoreError):
+        next_s = time.monotonic() + _TRY_S
+        try:
             return write()
+        except (StoreError, UserError) as error:
+            if isinstance(error, UserError) and not isinstance(error.__cause__, OperationalError):
+                raise
+        time.sleep(max(0.0, next_s - time.monotonic()))
     return write()
 
 

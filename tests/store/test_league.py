@@ -14,6 +14,7 @@ from referee.errors import Cause, NotFoundError, StoreError, UserError
 from referee.records import BotId, Usage
 from referee.schedule import Deals
 from referee.store import NewExtension, RoundProgress, StoredUsage
+from referee.store import league as league_module
 from referee.store.league import League, write_patiently
 
 TWICE = "UNIQUE|unique"
@@ -79,7 +80,8 @@ def test_nothing_is_added_if_the_version_is_known_or_none_is_chosen(league):
     assert league.bots() == [bot("ann")]
 
 
-def test_patient_write_tries_again_while_the_database_is_locked_but_not_for_ever():
+def test_patient_write_tries_again_while_the_database_is_locked_but_not_for_ever(monkeypatch):
+    monkeypatch.setattr(league_module, "_TRY_S", 0.0)
     tries = []
 
     def write(enough):
@@ -93,6 +95,51 @@ def test_patient_write_tries_again_while_the_database_is_locked_but_not_for_ever
     with pytest.raises(StoreError, match="locked"):
         write_patiently(lambda: write(1_000))
     assert 3 < len(tries) < 100
+
+
+def test_patient_write_waits_after_an_error_that_comes_at_once(monkeypatch):
+    monkeypatch.setattr(league_module, "_TRY_S", 0.2)
+    errors = iter([StoreError("database or disk is full")] * 2)
+
+    def write():
+        for error in errors:
+            raise error
+
+    began_s = time.monotonic()
+    write_patiently(write)
+    assert time.monotonic() - began_s >= 0.4
+
+
+def test_patient_write_tries_again_if_the_database_cannot_be_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(league_module, "_TRY_S", 0.0)
+    folder, away = tmp_path / "league", tmp_path / "away"
+    League.open(folder, create=True).close()
+    (folder / "league.db").rename(away)
+    (folder / "league.db").mkdir()
+    tries = []
+
+    def write():
+        tries.append(1)
+        if len(tries) == 3:
+            (folder / "league.db").rmdir()
+            away.rename(folder / "league.db")
+        with League.open(folder, create=True) as league:
+            league.add_bot(bot("ann"))
+
+    write_patiently(write)
+    assert len(tries) == 3
+
+
+def test_patient_write_raises_errors_of_the_user_at_once():
+    tries = []
+
+    def write():
+        tries.append(1)
+        raise UserError("'anna' is the name of a bot")
+
+    with pytest.raises(UserError, match="anna"):
+        write_patiently(write)
+    assert len(tries) == 1
 
 
 def test_two_bots_may_have_the_same_content(league):
