@@ -85,7 +85,7 @@ class Database:
     def reading(self) -> Iterator[Connection]:
         """Open a transaction that only reads. Inside `one_moment`, use its transaction.
 
-        Raises UserError if the database cannot be used.
+        Raises UserError if the database cannot be used, or if a text that is searched for is not Unicode.
         """
         if self._connection is not None:
             yield self._connection
@@ -126,7 +126,7 @@ class Database:
         except DatabaseError as error:
             raise StoreError(f"{self.where}: {_line(error)}") from error
         except UnicodeEncodeError as error:
-            raise UserError(f"{self.where}: {error.object!r} is not Unicode") from error
+            raise self._not_unicode(error) from error
 
     def check_writable(self) -> None:
         """Raise StoreError if the database was opened for reading only."""
@@ -186,11 +186,16 @@ class Database:
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
-        """Turn a `DatabaseError` inside this context into a UserError."""
+        """Turn a `DatabaseError`, or a text that is not Unicode, inside this context into a UserError."""
         try:
             yield
         except DatabaseError as error:
             raise UserError(f"{self.where}: {_line(error)}") from error
+        except UnicodeEncodeError as error:
+            raise self._not_unicode(error) from error
+
+    def _not_unicode(self, error: UnicodeEncodeError) -> UserError:
+        return UserError(f"{self.where}: {error.object!r} is not Unicode")
 
 
 def _line(error: DatabaseError) -> str:

@@ -124,6 +124,13 @@ def test_text_that_is_not_unicode_is_refused(tmp_path, db):
         with pytest.raises(UserError, match=r": '/bots/\\udcff' is not Unicode"):
             league.add_bot(replace(bot("ann"), folder="/bots/\udcff"))
         assert league.bots() == []
+        with pytest.raises(UserError, match=r": '\\udcff' is not Unicode"):
+            league.record("\udcff")
+        with (
+            pytest.raises(UserError, match=r": '\\udcff' is not Unicode"),
+            league.one_moment(),
+        ):
+            league.place_of("\udcff")
 
 
 MAKE = """
