@@ -22,12 +22,12 @@ from referee.sandbox.folders import remove_folder
 
 MAX_BYTES = 1 << 30
 """The most bytes in all files of a snapshot."""
-MAX_FILES = 50_000
-"""The most files in a snapshot."""
+MAX_ENTRIES = 50_000
+"""The most files, folders and links in a snapshot."""
 MAX_DEPTH = 100
 """How many levels of folders a snapshot may have."""
 _BUILT_FACTOR = 10
-"""After its build, a snapshot may have this many times as many bytes and files, because compilers leave many files."""
+"""After its build, a snapshot may have this many times as many bytes and entries, because compilers leave many files."""
 _CHUNK = 1 << 20
 _ALWAYS_IGNORED = (".git/", "__pycache__/")
 _IGNORE_FILE = ".gitignore"
@@ -46,8 +46,8 @@ class Snapshot:
     """The folder with the copy."""
     content_hash: str
     """The SHA-256, in hexadecimal, of all names, file contents, link targets and executable flags in the copy."""
-    files: int
-    """The number of files, without folders and links."""
+    entries: int
+    """The number of files, folders and links."""
     size: int
     """The number of bytes in all files together."""
 
@@ -81,7 +81,7 @@ def take(
     permissions, no times and no owners.
 
     Raises `UserError` and removes the copy if a link leads out of the folder, if there is a pipe, a device or an
-    unreadable file, or if the content exceeds `MAX_BYTES`, `MAX_FILES` or `MAX_DEPTH`.
+    unreadable file, or if the content exceeds `MAX_BYTES`, `MAX_ENTRIES` or `MAX_DEPTH`.
     """
     try:
         into.mkdir()
@@ -102,20 +102,21 @@ def check_built(folder: Path) -> None:
 
     Raises `UserError` if the build has replaced the folder with a link, if a link leads out of the folder, if there is
     a pipe, a socket, a device or an unreadable folder, if folders are nested more than `MAX_DEPTH` deep, or if there
-    are more than ten times as many bytes or files as `take` allows.
+    are more than ten times as many bytes or entries as `take` allows.
     """
-    files = size = 0
+    size = 0
     try:
         if folder.is_symlink():
             raise UserError(f"{folder}: the build has replaced the folder with a link")
-        for entry in _entries(folder, PurePosixPath(), None, (), always_ignored=()):
+        found = _entries(folder, PurePosixPath(), None, (), always_ignored=())
+        for count, entry in enumerate(found, 1):
             source = folder / entry.path
-            if stat.S_ISREG(entry.mode):
-                files, size = files + 1, size + entry.size
-                _check_size(folder, files, size, "", factor=_BUILT_FACTOR)
-            elif stat.S_ISLNK(entry.mode):
+            is_file = stat.S_ISREG(entry.mode)
+            size += entry.size if is_file else 0
+            _check_size(folder, count, size, "", factor=_BUILT_FACTOR)
+            if stat.S_ISLNK(entry.mode):
                 _check_link(folder, source)
-            elif not stat.S_ISDIR(entry.mode):
+            elif not (is_file or stat.S_ISDIR(entry.mode)):
                 raise _kind_error(source)
     except OSError as error:
         raise UserError(f"{error.filename or folder}: {error.strerror}") from error
@@ -123,19 +124,19 @@ def check_built(folder: Path) -> None:
 
 def _copy(folder: Path, into: Path, replaced: Mapping[str, bytes], *, built: bool) -> Snapshot:
     digest = hashlib.sha256()
-    files = size = 0
+    count = size = 0
     copies = (into, *into.resolve().parents)
     left_out = {(each.stat().st_dev, each.stat().st_ino) for each in copies}
     hint = _BUILT_HINT if built else _HINT
-    for entry in _entries(folder, PurePosixPath(), () if built else None, left_out):
+    found = _entries(folder, PurePosixPath(), () if built else None, left_out)
+    for count, entry in enumerate(found, 1):
         source, target = folder / entry.path, into / entry.path
+        size += entry.size if stat.S_ISREG(entry.mode) else 0
+        _check_size(folder, count, size, hint)
         if (new := replaced.get(str(entry.path))) is not None:
-            files, size = files + 1, size + len(new)
             target.write_bytes(new)
             kind, content = "file", hashlib.sha256(new).digest()
         elif stat.S_ISREG(entry.mode):
-            files, size = files + 1, size + entry.size
-            _check_size(folder, files, size, hint)
             kind, content = _copy_file(source, target, executable=bool(entry.mode & stat.S_IXUSR))
         elif stat.S_ISLNK(entry.mode):
             kind, content = "link", _copy_link(folder, source, target)
@@ -146,7 +147,7 @@ def _copy(folder: Path, into: Path, replaced: Mapping[str, bytes], *, built: boo
             raise _kind_error(source)
         for part in (kind.encode(), os.fsencode(entry.path), content):
             digest.update(len(part).to_bytes(8, "big") + part)
-    return Snapshot(into, digest.hexdigest(), files, size)
+    return Snapshot(into, digest.hexdigest(), count, size)
 
 
 def _entries(
@@ -231,11 +232,13 @@ def _is_ignored(
     return is_ignored
 
 
-def _check_size(folder: Path, files: int, size: int, hint: str, *, factor: int = 1) -> None:
+def _check_size(folder: Path, count: int, size: int, hint: str, *, factor: int = 1) -> None:
     if size > factor * MAX_BYTES:
         raise UserError(f"{folder}: more than {factor * MAX_BYTES >> 20} MiB{hint}")
-    if files > factor * MAX_FILES:
-        raise UserError(f"{folder}: more than {factor * MAX_FILES} files{hint}")
+    if count > factor * MAX_ENTRIES:
+        raise UserError(
+            f"{folder}: more than {factor * MAX_ENTRIES} files, folders and links{hint}"
+        )
 
 
 def _kind_error(file: Path) -> UserError:

@@ -34,7 +34,7 @@ def test_snapshot_has_all_files_links_and_executable_flags(bot, tmp_path):
     assert os.access(copy.path / "run", os.X_OK)
     assert not os.access(copy.path / "bot.toml", os.X_OK)
     assert (copy.path / "link").readlink() == Path("src/main.c")
-    assert (copy.files, copy.size) == (3, 11 + 14 + 10)
+    assert (copy.entries, copy.size) == (5, 11 + 14 + 10)
 
 
 def test_hash_depends_on_neither_time_nor_place_nor_other_permissions(bot, tmp_path):
@@ -238,10 +238,17 @@ def test_too_large_folder_is_refused_before_it_is_copied(bot, tmp_path):
     )
 
 
-def test_too_many_files_are_refused(bot, tmp_path, monkeypatch):
-    monkeypatch.setattr(snapshot, "MAX_FILES", 3)
-    (bot / "one_more").touch()
-    assert "more than 3 files" in refusal(bot, tmp_path)
+@pytest.mark.parametrize("kind", ["file", "folder", "link"])
+def test_too_many_files_folders_and_links_are_refused(bot, tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(snapshot, "MAX_ENTRIES", 4)
+    monkeypatch.setattr(snapshot, "_BUILT_FACTOR", 1)
+    snapshot.take(bot, tmp_path / "small", built=False)
+    snapshot.check_built(bot)
+    more = bot / "more"
+    {"file": more.touch, "folder": more.mkdir, "link": lambda: more.symlink_to("run")}[kind]()
+    assert "more than 4 files, folders and links; list" in refusal(bot, tmp_path)
+    with pytest.raises(UserError, match=r"more than 4 files, folders and links$"):
+        snapshot.check_built(bot)
 
 
 def test_unreadable_file_is_named_in_the_error(bot, tmp_path, monkeypatch):
@@ -275,7 +282,7 @@ def test_league_inside_the_folder_is_left_out(bot):
 def test_copy_into_the_folder_itself_does_not_contain_itself(bot):
     copy = snapshot.take(bot, bot / "copy", built=False)
     assert names(copy.path) == {"bot.toml", "run", "src", "src/main.c"}
-    assert copy.files == 3
+    assert copy.entries == 4
 
 
 def test_built_bot_may_have_links_inside_and_hard_links(bot):
@@ -285,7 +292,7 @@ def test_built_bot_may_have_links_inside_and_hard_links(bot):
     snapshot.check_built(bot)
 
 
-@pytest.mark.parametrize("limit", ["MAX_FILES", "MAX_BYTES"])
+@pytest.mark.parametrize("limit", ["MAX_ENTRIES", "MAX_BYTES"])
 def test_built_bot_may_be_ten_times_as_large(bot, monkeypatch, limit):
     monkeypatch.setattr(snapshot, limit, 1)
     (bot / "__pycache__").mkdir()
