@@ -121,12 +121,13 @@ def create_bot(folder: Path, *, name: str, language: str, author: str) -> None:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         snapshots.take(template, folder, built=True)
-        _rename(folder, template.name, name, author)
+        try:
+            _rename(folder, template.name, name, author)
+        except BaseException:
+            remove_folder(folder)
+            raise
     except OSError as error:
         raise UserError(f"{folder}: {error.strerror}") from error
-    except BaseException:
-        remove_folder(folder)
-        raise
     load_manifest(folder)
 
 

@@ -1,6 +1,7 @@
 """Test that new bots are the sample bots with another name, and that the referee knows the sample bots."""
 
 import ast
+import errno
 import runpy
 import shutil
 import subprocess
@@ -94,6 +95,29 @@ def test_existing_folder_is_refused_and_left_unchanged(tmp_path):
     with pytest.raises(UserError, match=r"/new: exists already; choose a new folder"):
         make(tmp_path / "new")
     assert (tmp_path / "new" / "work").read_text() == "of years"
+
+
+def test_folder_that_another_program_makes_meanwhile_is_left_unchanged(tmp_path, monkeypatch):
+    def take(*arguments, **more):
+        (tmp_path / "new").mkdir()
+        (tmp_path / "new" / "work").write_text("of years")
+        return taken(*arguments, **more)
+
+    taken = roster.snapshots.take
+    monkeypatch.setattr(roster.snapshots, "take", take)
+    with pytest.raises(UserError, match=r"/new: File exists"):
+        make(tmp_path / "new")
+    assert (tmp_path / "new" / "work").read_text() == "of years"
+
+
+def test_bot_that_cannot_be_completed_is_removed(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(roster, "_rename", fail)
+    with pytest.raises(UserError, match=r"/new: No space left on device"):
+        make(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 # Recognising the sample bots
