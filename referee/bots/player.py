@@ -91,7 +91,7 @@ class BotPool:
                 process = await self._start(spec)
             self._processes.pop(key, None)
             self._processes[key] = process  # now the most recently used
-            process.games += 1
+            process.change_games(1)
             return process
 
     async def find_capacity(self, lane: int, spec: BotSpec) -> int:
@@ -100,7 +100,7 @@ class BotPool:
             process = await self.acquire(lane, spec)
         except (Forfeit, VoidGame):
             return 0
-        process.games -= 1
+        process.change_games(-1)
         return process.max_games
 
     def list_failed(self, lane: int) -> set[str]:
@@ -218,7 +218,7 @@ class BotPlayer:
             await process.session.start_game(opening.game_id, opening.start, limit_us)
         except BotFault as fault:
             player._end_log()
-            process.games -= 1
+            process.change_games(-1)
             if process.session.unresponsive and not process.games:
                 process.end_soon()
             raise process.add_evidence(fault) from None
@@ -254,7 +254,7 @@ class BotPlayer:
     async def leave(self, end: bytes) -> None:
         """Send `end`, the serialised end of the game, to the bot, and end the reservation of the bot's process."""
         self._end_log()
-        self._process.games -= 1
+        self._process.change_games(-1)
         self._process.has_played = True
         if not self._process.dead:
             self._process.session.end_game(self._game_id, end)

@@ -102,7 +102,7 @@ class BotProcess:
         self.max_games = 1
         """How many games the bot can play at once; the bot says this in its hello."""
         self.games = 0
-        """How many games the bot plays now, plus the games for which a pool has reserved this process."""
+        """How many games the bot plays now, plus the games for which a pool has reserved this process. Change it by `change_games`."""
         self._counted_cpu_s = self._cpu_per_game_s = 0.0
         self.has_played = False
         """Whether a game of the process has ended. The bot may have forfeited it."""
@@ -323,11 +323,14 @@ class BotProcess:
         assert self._launched is not None  # noqa: S101 - `start` has launched it
         return self._launched.usage()
 
-    def usage_per_game(self) -> TotalUsage:
-        """Return the usage, but each second of CPU time divided by the number of games that the process played then.
+    def change_games(self, by: int) -> None:
+        """Add `by` to `games`. The CPU time until now counts for the games that the process has played until now."""
+        if max(1, self.games) != max(1, self.games + by):
+            self.usage_per_game()
+        self.games += by
 
-        It is exact if it is called before every change of `games`.
-        """
+    def usage_per_game(self) -> TotalUsage:
+        """Return the usage, but each second of CPU time divided by the number of games that the process played then."""
         usage = self.usage()
         self._cpu_per_game_s += (usage.cpu_s - self._counted_cpu_s) / max(1, self.games)
         self._counted_cpu_s = usage.cpu_s

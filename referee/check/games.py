@@ -212,7 +212,7 @@ async def start_game(
         max_strikes=1,
     )
     opening = GameOpening(game_id, start, messages.RequestEncoder(game_id), name=game.name)
-    process.games += 1
+    process.change_games(1)
     limit_us = bot.clocks.game_start_us
     try:
         return await BotPlayer.join(process, opening, limit_us)

@@ -157,7 +157,7 @@ async def rerun(
         )
         printed = _Printed(process)
         try:
-            process.games += 1
+            process.change_games(1)
             player = await BotPlayer.join(process, _make_opening(stored), UNLIMITED_US)
             for request, move in stored.requests():
                 if request.number > last_move + 1:

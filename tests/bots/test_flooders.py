@@ -100,4 +100,4 @@ async def test_bot_that_is_held_during_its_launch_is_stopped_after_it(run):
         await asyncio.sleep(0)
     assert new[0]._launched.scheduler._current is Scheduling.STOPPED
     new[0].release()
-    (await starting).games -= 1
+    (await starting).change_games(-1)

@@ -7,11 +7,13 @@ from played import record
 
 from referee.bots.clock import TimedReply
 from referee.bots.player import BotPlayer, GameOpening
+from referee.bots.process import BotProcess
 from referee.clocks import UNLIMITED_US, DecisionTime
 from referee.protocol.messages import RequestEncoder
 from referee.protocol.values import action_message
 from referee.records import Request
 from referee.rules.game import Game
+from referee.sandbox import TotalUsage
 
 LIMIT_US = 5_000_000
 
@@ -44,3 +46,27 @@ async def test_time_beyond_the_limit_is_lag_without_clocks(game):
     reply = await player.decide(Request(1, game.view(0), game.decision, (), time))
     assert (reply.elapsed_us, reply.lag_us) == (LIMIT_US, 2_000_000)
     assert session.limits_us == [UNLIMITED_US]
+
+
+async def test_cpu_time_counts_for_the_games_that_the_process_played_then():
+    process = BotProcess.__new__(BotProcess)
+    process.games, process.session = 0, SimpleNamespace(dropped=0)
+    process._counted_cpu_s = process._cpu_per_game_s = 0.0
+
+    def spend(cpu_s):
+        total = process.usage().cpu_s + cpu_s
+        process.usage = lambda: TotalUsage(total, 9)
+
+    def start_game(game_id):
+        process.change_games(1)
+        return BotPlayer(process, GameOpening(game_id, b"", RequestEncoder(game_id)))
+
+    process.usage = lambda: TotalUsage(0.0, 9)
+    spend(100)
+    first = start_game("1")
+    spend(8)
+    second = start_game("2")
+    spend(4)
+    process.change_games(-1)
+    spend(1)
+    assert (first.usage().cpu_s, second.usage().cpu_s) == (8 + 2 + 1, 2 + 1)

@@ -56,7 +56,7 @@ async def kill(bot):
 
 async def test_process_of_a_bot_is_used_again(pool):
     first = await pool.acquire(0, spec("a"))
-    first.games -= 1
+    first.change_games(-1)
     assert await pool.acquire(0, spec("a")) is first
     assert first.games == 1
 

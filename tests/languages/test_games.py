@@ -136,7 +136,7 @@ async def test_bot_plays_every_table_without_faults_with_several_games_at_once(s
 
         async def one(rules, seats):
             async with room:
-                process.games += 1
+                process.change_games(1)
                 return await play(process, spec, rules, seats, ComparedPlayer)
 
         games = await asyncio.gather(*(one(rules, seats) for rules, seats in TABLES))
