@@ -12,8 +12,10 @@ from dataclasses import asdict
 from typing import NamedTuple
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Insert,
+    ScalarSelect,
     Table,
     delete,
     exists,
@@ -84,17 +86,23 @@ def add_extension(
 
 def stop_early(connection: Connection, tournament: str, *, rounds: int, games: int) -> None:
     """See `League.stop_early`."""
-    table, matches, results = schema.tournaments, schema.matches, schema.results
+    table = schema.tournaments
     key = _tournament_key(connection, tournament)
     _drop_games(connection, key, games)
-    ended = (
-        select(func.max(results.c.started_at_us + results.c.duration_us))
-        .select_from(results.join(schema.games).join(matches))
-        .where(matches.c.tournament_id == key)
-        .scalar_subquery()
-    )
+    ended = _last_end(schema.matches.c.tournament_id == key)
     connection.execute(
         update(table).where(table.c.id == key).values(stopped_after=rounds, finished_at_us=ended)
+    )
+
+
+def _last_end(of_matches: ColumnElement[bool]) -> ScalarSelect[int]:
+    """Return a query for the time when the last game of these matches ended. It need not be the game that was stored last."""
+    results = schema.results
+    return (
+        select(func.max(results.c.started_at_us + results.c.duration_us))
+        .select_from(results.join(schema.games).join(schema.matches))
+        .where(of_matches)
+        .scalar_subquery()
     )
 
 
@@ -270,7 +278,7 @@ def add_game(connection: Connection, record: GameRecord) -> None:
         ],
     )
     _add_faults(connection, key, record)
-    _mark_if_finished(connection, place, record.started_at_us + record.duration_us)
+    _mark_if_finished(connection, place)
 
 
 def _machine_id(connection: Connection, machine: Machine) -> int:
@@ -336,10 +344,10 @@ def _add_faults(connection: Connection, key: int, record: GameRecord) -> None:
         )
 
 
-def _mark_if_finished(connection: Connection, place: _Place, at_us: int) -> None:
+def _mark_if_finished(connection: Connection, place: _Place) -> None:
     """Mark a tournament or an extension as finished if the game at `place` was its last missing game.
 
-    `at_us` is the time when the game ended. A free game belongs to no tournament, so nothing is marked.
+    A free game belongs to no tournament, so nothing is marked.
     """
     games, matches, results = schema.games, schema.matches, schema.results
     if place.tournament_id is None:
@@ -355,21 +363,19 @@ def _mark_if_finished(connection: Connection, place: _Place, at_us: int) -> None
             end = extension.first_match
             break
         part, part_id, first = schema.extensions, extension.id, extension.first_match
+    own = (matches.c.tournament_id == place.tournament_id) & (matches.c.number >= first)
+    if end is not None:
+        own &= matches.c.number < end
     missing = (
         select(games.c.id)
         .select_from(matches.join(games).outerjoin(results))
-        .where(
-            matches.c.tournament_id == place.tournament_id,
-            matches.c.number >= first,
-            results.c.game_id.is_(None),
-        )
+        .where(own, results.c.game_id.is_(None))
         .order_by(matches.c.id.desc())  # late games are most likely to be missing
         .limit(1)
     )
-    if end is not None:
-        missing = missing.where(matches.c.number < end)
     if connection.scalar(missing) is None:
-        connection.execute(update(part).where(part.c.id == part_id).values(finished_at_us=at_us))
+        finished = update(part).where(part.c.id == part_id).values(finished_at_us=_last_end(own))
+        connection.execute(finished)
 
 
 def _insert(connection: Connection, statement: Insert) -> int:

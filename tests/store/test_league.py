@@ -322,6 +322,29 @@ def test_last_missing_game_finishes_the_tournament(league):
     assert league.tournament("open").finished_at_us is None
 
 
+def test_tournament_and_extension_end_with_the_game_that_ends_last_not_the_one_stored_last(league):
+    rows = filled(league)
+    last = rows[-1].match
+    more = [
+        replace(
+            row,
+            index=row.index + len(rows),
+            match=row.match + last,
+            deal_id=f"{row.deal_id}+",
+            game_id=f"{row.game_id}+",
+        )
+        for row in rows
+    ]
+    league.add_extension("cup", NewExtension(5, 1, more[0].match, b"x" * 32, "c", "t"), more)
+    for games, duration_us in ((more, 7_000_000), (rows, 5_000_000)):
+        first, *others = map(played, games)
+        league.add_game(replace(first, duration_us=duration_us))
+        league.add_games(replace(other, duration_us=1_000_000) for other in others)
+    [extension] = league.extensions("cup")
+    assert extension.finished_at_us == first.started_at_us + 7_000_000
+    assert league.tournament("cup").finished_at_us == first.started_at_us + 5_000_000
+
+
 def test_early_stop_drops_the_unplayed_games(league):
     rows = filled(league)
     others = filled(league, "other")
