@@ -44,8 +44,8 @@ class AttachLauncher:
     ) -> RunningProgram:
         """Start nothing. Announce the address and the token.
 
-        At its end, the referee kills all programs whose environment has an address in its run folder. The address is announced with
-        another spelling of the same path, so a debugger is not killed.
+        At its end, the referee kills all programs whose environment has an address in its run folder. The announced
+        path is written differently (`/./`), so the search does not find the person's debugger.
         """
         address = environment["REFEREE_ADDRESS"].replace("unix:/", "unix:/./")
         self._announce(address, environment["REFEREE_TOKEN"])

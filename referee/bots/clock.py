@@ -31,11 +31,11 @@ CORE_WAIT_LIMIT_US = 2_000_000
 """How many µs after its deadline a bot is charged, even if it has not had `CPU_GRACE_US`. Two seconds are enough: Linux
 reserves a part of every second for normal processes, even if real-time processes use the machine."""
 _RESERVE = 4
-"""When a batch is filled, each further decision reserves this many times the longest mean time of a decision so far, but at most
-its own limit. The reserved times together are at most `BATCH_LIMIT_US`."""
+"""A further decision joins a batch only if there is time for it: this many times the longest mean time of a decision so far, at most
+its own limit. All these times together are at most `BATCH_LIMIT_US`."""
 BATCH_LIMIT_US = 60_000_000
-"""A batch is overdue if no reply has come for this much more than the largest limit of its requests, even if the sum of their limits
-is longer. So a bot that hangs does not hold its core for long."""
+"""A batch is overdue if the bot is silent for longer than the largest limit of its requests plus this time, even if the sum of the
+limits is longer. So a bot that hangs does not hold its core for long."""
 _PAUSE_CHECK_NS = 10_000_000
 """While the clocks are paused: after how many ns to check again whether they run."""
 _MISSING = {
@@ -148,8 +148,8 @@ class Batch:
     def __init__(self, requests: Sequence[PendingRequest], written_ns: int) -> None:
         self.requests = requests
         self.written_ns = written_ns
-        """The time, in ns of the clock, from which the time of the batch counts: when it was written, but see `batch_wait_us` of the
-        hello. For a hello, when the process was started. `credit` moves it."""
+        """When the clock of the batch started, in ns: when it was written, or earlier by the time that requests waited because of
+        `batch_wait_us`. For a hello, when the process was started. `credit` moves it."""
         self.open = len(requests)
         """The number of requests to which the bot still has to reply."""
         self.sum_us = self._patience_us = requests[0].limit_us

@@ -34,7 +34,7 @@ _TRIAL_AFTER_NS = 70_000_000
 """A search for the flooder begins when the excess CPU time of gRPC adds up to this many ns. If several bots start at once
 on a busy machine, the excess is about 20 ms."""
 _KEPT_SHARE = 0.9
-"""After each measurement that finds gRPC not too busy, the sum of the excess is multiplied by this number."""
+"""Each quiet measurement reduces the sum of the excess to this share."""
 _CREDIT_NS = 200_000_000
 """After a search, this is the extra time, in ns, that can be given to pending requests. Without a limit, a bot that
 floods only for short moments could extend its own time."""

@@ -93,8 +93,8 @@ class Outbox:
     ) -> tuple[bytes, list[PendingRequest]]:
         """Remove the next batch and all messages without a request. Return them as one message, and the requests in it.
 
-        A batch has only game starts or only decisions, the oldest first. Its size is limited, so that a bot that decides one
-        request after the other is probably not late; see `reserve_us`.
+        A batch has only game starts or only decisions, the oldest first. It is so small that a bot can probably decide its
+        requests one after the other in time; see `reserve_us`.
 
         Args:
             reserve_us: `PendingRequests.reserve_us`.

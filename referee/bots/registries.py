@@ -176,7 +176,7 @@ class _Reader:
             return
         sources = self._cargo_tables(content.get("source"), ("registry", "replace-with"))
         registries = self._cargo_tables(content.get("registries"), ("index",))
-        # Cargo knows the address of crates-io, and refuses every other source without one.
+        # Only crates-io may lack an address here: Cargo knows it, and refuses every other source without one.
         located = {"crates-io", *(name for name in sources if "registry" in sources[name])}
         located |= {name for name in registries if registries[name] and name not in sources}
         lines = []

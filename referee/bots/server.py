@@ -177,10 +177,9 @@ class Stranger(Sender):
 class UnclearSender(Stranger):
     """Either the bot of the server or another program: both are connected to the same UNIX socket.
 
-    gRPC does not say which stream uses which connection. So `confirm` ends the connections of other programs, and
-    then checks whether the stream still exists. If it does not, the bot of the server may have closed it just then.
-    If the bot of the server has used no CPU time meanwhile, it cannot have closed the stream, so the stream was another
-    program's. Otherwise nobody is charged.
+    gRPC does not say which connection a stream uses. So `confirm` cuts the connections of all other programs. If the
+    stream survives, it is the bot's. If it dies and the bot used no CPU time meanwhile, it was another program's.
+    Otherwise nobody knows, and nobody is charged.
 
     Args:
         stream: the stream.

@@ -76,8 +76,8 @@ def take(
             name is left out, because the build makes these files again.
         replaced: maps the paths of some files in the folder to the content that they get in the copy.
 
-    If `into` lies in the bot's folder, `into` is left out. If it lies in a subfolder of the bot's folder, the whole
-    subfolder is left out, because it may contain the league. The copy keeps the executable flags, but no other
+    The copy never contains itself: `into` is left out, and so is the subfolder of the bot that contains it, because that
+    may be the league. The copy keeps the executable flags, but no other
     permissions, no times and no owners.
 
     Raises `UserError` and removes the copy if a link leads out of the folder, if there is a pipe, a device or an

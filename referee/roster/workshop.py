@@ -339,6 +339,7 @@ def _remove_unfinished(folder: Path) -> None:
 def _make_read_only(folder: Path) -> None:
     """Make a copy's files read-only, because the bot that plays must be the bot that was checked.
 
+    Its folders stay writable for the referee's user, so this protects only against accidents. The sandbox gives the real protection.
     All users may read the files, because a bot runs as another user if the referee is root. No set-user-ID bit of a
     build remains: other users of the machine could run the program with the rights of the referee.
     """
