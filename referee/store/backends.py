@@ -16,7 +16,7 @@ import socket
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
@@ -163,8 +163,11 @@ def hold_lock_file(path: Path, where: str) -> Iterator[None]:
             raise UserError(
                 f"{where}: another referee is playing in this league (process {owner})"
             ) from None
-        os.truncate(descriptor, 0)
-        os.write(descriptor, f"{os.getpid()}\n".encode())
+        with suppress(
+            OSError
+        ):  # the disk is full: the lock holds, and only the messages of others lack the number
+            os.truncate(descriptor, 0)
+            os.write(descriptor, f"{os.getpid()}\n".encode())
         yield
     finally:
         os.close(descriptor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 import subprocess
 import sys
@@ -117,6 +118,20 @@ def test_lock_file_that_cannot_be_opened_is_reported(tmp_path):
         league.lock(),
     ):
         pytest.fail("the lock was taken")
+
+
+def test_league_on_a_full_disk_can_be_locked(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with League.open(tmp_path, create=True) as league:
+        monkeypatch.setattr(backends.os, "write", fail)
+        with (
+            league.lock(),
+            pytest.raises(UserError, match=r"another referee is playing .* \(process unknown\)"),
+            league.lock(),
+        ):
+            pytest.fail("the lock was taken twice")
 
 
 def test_text_that_is_not_unicode_is_refused(tmp_path, db):
