@@ -223,7 +223,7 @@ def test_bot_that_exits_when_it_hears_of_an_ended_game_has_not_said_that_it_is_r
         def decide(self, request):
             return request.legal[0]
 
-        def end(self, result):
+        def end(self, _result):
             raise SystemExit
 
     session, said = Session(Tired), []
