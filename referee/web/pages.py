@@ -134,7 +134,7 @@ def unstored_game_page(record: GameRecord, board_file: str) -> Page:
         board_file: the address of the data file of its replay.
     """
     values: dict[str, Any] = {"game_id": record.game_id, "log": log_lines(record), "problem": None}
-    values |= {"board_file": board_file, "linked": False}
+    values |= {"board_file": board_file, "linked": False, "stderr_hidden": None}
     return Page("game.html", record.game_id, values | _game_values(record), live=False)
 
 
