@@ -30,6 +30,7 @@ def write_replay(
         "charges": charge_rows(record),
         "log": log,
         "problem": problem,
+        "stderr_hidden": None,
     }
     shutil.copytree(STATIC, folder / "static", dirs_exist_ok=True)
     for part in ("games", "boards"):

@@ -24,7 +24,7 @@ from referee.store.league import League
 from referee.web import bot_pages, pages
 from referee.web.background import BackgroundRatings
 from referee.web.cache import NotReadyError
-from referee.web.pages import game_page
+from referee.web.pages import game_page, unstored_game_page
 from referee.web.templates import Links, render
 from referee.web.views import NEXT_GAMES, STDERR_HIDDEN, LeagueViews
 
@@ -290,6 +290,13 @@ def test_standard_error_is_hidden_while_games_with_the_same_cards_are_missing(le
         text = render(page, Links())
         assert "Ouch" not in text
         assert STDERR_HIDDEN in text
+
+
+def test_page_of_a_game_that_is_not_stored_shows_standard_error(league):
+    faults = league.faults(bot="crashes")
+    fault = next(each for each in faults if "Ouch" in each.fault.evidence.stderr_tail)
+    page = unstored_game_page(league.record(fault.game_id), "board.js")
+    assert "Ouch" in render(page, Links())
 
 
 def test_bot_page_has_the_evidence_of_the_faults_that_were_stored_last(league, monkeypatch):
