@@ -46,7 +46,7 @@ def app(monkeypatch):
     calls = []
 
     def make(*findings):
-        async def check(_folder, _workshop, *, on_begin, on_step, logs, chosen):
+        async def check(_folder, _workshop, *, on_begin, on_step, logs, chosen, **_):
             calls.append((logs, chosen))
             done = report(*findings)
             for step in done.steps:
