@@ -264,7 +264,8 @@ def _local_count(text: str) -> int:
 async def _local_cluster(workers: int, cache: Path, security: Security) -> AsyncIterator[str]:
     """Start a scheduler in this process and workers on this machine; provide the scheduler's address.
 
-    The certificates keep out the other programs of this machine, also bots on a rung that leaves them the network.
+    Each side must show a certificate. So other users of this machine cannot connect, nor can isolated bots, also on a
+    rung that leaves them the network.
     """
     with run_folder() as scratch, dask.config.set(CONFIG | {SCRATCH: str(scratch)}):
         found = places(workers, cache)

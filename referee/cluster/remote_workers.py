@@ -97,7 +97,8 @@ class RemoteWorkers:
         self._homes: dict[int, _Remote] = {}
         """Where each lane lives."""
         self._finished: set[int] = set()
-        """The lanes that have no games before the next look: nothing of them was submitted when their last stretch ended."""
+        """The lanes without a stretch in play. A lane is added when its stretch ends, and removed at its next
+        `submit`. A lane that stays here has no games before the next look."""
         self._games: Counter[str] = Counter()
         """How many games each host has played."""
         self._lost: Counter[str] = Counter()
@@ -119,7 +120,10 @@ class RemoteWorkers:
         return self._lanes
 
     def start(self) -> None:
-        """Begin to prepare the Dask workers that are connected now. `submit` waits until all of them are prepared."""
+        """Begin to prepare the Dask workers that are connected now.
+
+        `submit` waits until each of them is ready, is refused, or has failed.
+        """
         self._client.subscribe_topic("all", self._note_event)
         self._starting = asyncio.ensure_future(self._prepare_first())
 

@@ -1,8 +1,8 @@
 """Replay the record of a game, for verification, debugging and showing the game.
 
 The replay checks three things. The moves and the result must follow the rules. The stand-in must follow
-its policy, and must decide only after a fault of the seat. Each fault must be one that the referee can record: at a
-decision of the seat or before the first request, and with a seat that forfeits at strike number `max_strikes`.
+its policy, and must decide only after a fault of the seat. Each fault must be at a decision of its seat or before the
+first request. A seat must forfeit at strike number `max_strikes`.
 `check_record` checks the times of the moves too.
 """
 
@@ -92,8 +92,9 @@ def _check_result(record: GameRecord, outcome: Outcome) -> None:
 def _check_faults(record: GameRecord) -> None:
     """Check that `play_game` can record these faults, and raise Difference at the first error.
 
-    The stand-in must make the move at which a seat has a fault, except before the first request, and no two faults
-    of a seat may have the same move. At strike number `max_strikes` a seat must forfeit. A seat must not have a fault
+    The stand-in must make the move at which a seat has a fault, except before the first request, and two faults of a
+    seat must be at different moves; only a forfeit because of strikes has the move of the last strike. At strike
+    number `max_strikes` a seat must forfeit. A seat must not have a fault
     after its forfeit.
     """
     seats = range(len(record.seating))

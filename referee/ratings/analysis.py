@@ -31,7 +31,7 @@ _OFTEN = 3
 """`Analysis.centre` leaves out a bot if it ranked above others of its set in fewer matches than this, or below
 others in fewer matches than this."""
 _UNLIMITED = 0.5
-"""The largest probability that one bot is better than another if no games limit its lead from below."""
+"""The largest probability that a bot is better than another one that it never beat, also not over a chain of bots."""
 _SEED = 20_050_102
 """Fixed, so that the same results always give the same intervals."""
 

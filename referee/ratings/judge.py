@@ -177,8 +177,8 @@ class _Test:
     def judge(self, ruleset: str, analysis: Analysis, bot: str, below: str) -> Verdict:
         """Return the verdict about two bots; `bot` has the higher rating.
 
-        No games set a lower limit to the lead of a bot that did not beat the other one, not even over a chain of bots. Its
-        chance is then at most 0.5, so it is not ahead. Nor are two bots equal if this holds for one of them.
+        If `bot` did not beat `below`, also not over a chain of bots, the games set no lower limit to its lead. Its
+        chance is then at most 0.5, so it is not ahead. Two bots are equal only if each beat the other.
         """
         ahead = analysis.chance_of_lead(bot, below)
         further = analysis.chance_of_lead(bot, below, self.margin)

@@ -237,8 +237,9 @@ class Roster:
         """Add `copy`, which the workshop has made of `folder`, as `submit` does.
 
         The author is checked again, because the manifest may have changed, and another process may have added a bot of this name.
-        Raises `UserError` as `submit` does, and also if the copy is missing, because another command has discarded it. After an error, the
-        copy is removed, unless the league has its content already.
+        Raises `UserError` as `submit` does, and also if the copy is missing, because another command has discarded
+        it. After a `UserError` or Ctrl-C, the copy is removed, unless the league uses its content. After a
+        `StoreError` it stays, so that the caller can try again.
         """
         manifest = copy.manifest
         before: list[StoredBot] = []
@@ -253,7 +254,7 @@ class Roster:
 
         try:
             row = self._league.add_version(choose)
-        except (UserError, KeyboardInterrupt):  # a StoreError passes, and a new try needs the copy
+        except (UserError, KeyboardInterrupt):  # not StoreError: a retry needs the copy
             self.discard_unused(copy)
             raise
         return Submission(replace(copy.spec, bot=row.bot), is_new=row not in before)

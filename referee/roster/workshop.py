@@ -212,7 +212,10 @@ class Workshop:
             return ""
 
     def _home(self, name: str, content_hash: str) -> Path:
-        """Return the folder of a copy, `bots/NAME/HASH`. With a part of the hash, one could make other content for the folder."""
+        """Return the folder of a copy, `bots/NAME/HASH`.
+
+        The name is the whole hash: with a part of it, an attacker could make two contents that get the same folder.
+        """
         return self._folder / name / content_hash
 
     async def _finish(self, manifest: Manifest, home: Path) -> float | None:

@@ -37,8 +37,8 @@ _OOM_FILES = {1: "memory.oom_control", 2: "memory.events"}
 _PEAK_FILES = {1: "memory.max_usage_in_bytes", 2: "memory.peak"}
 """The file with the largest memory use, by the version of cgroups."""
 _NEAR_LIMIT_BYTES = 1 << 20
-"""Version 1: a peak that is less than this below the limit counts as at the limit. The kernel kills a process only when it
-needs at most eight pages."""
+"""Version 1: a peak within this distance of the limit counts as reaching it. The last request of memory before a kill
+is at most eight pages, so the peak can stay slightly below the limit."""
 _REMOVAL_LIMIT_S = 2.0
 _TCP_BYTES = 64 << 20
 """The limit for the buffers of TCP sockets, which version 1 does not count as memory."""

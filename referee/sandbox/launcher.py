@@ -107,8 +107,8 @@ class RunningProgram(Protocol):
         sleeps (None) gets no more time. A program that runs or waits for a core gets some more CPU time.
 
         The CPU time includes ended threads. It includes an ended process only if its parent has waited for it. A call
-        takes about 20 µs for each thread. A tree with more threads than its limit counts as running; then the call
-        does not look at them.
+        takes about 20 µs for each thread. Where the kernel does not limit processes, a tree with more threads than
+        its limit and `SPARE_PROCESSES` counts as running, and its threads are not read one by one.
         """
         ...
 

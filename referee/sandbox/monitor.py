@@ -111,7 +111,7 @@ class ResourceMonitor:
 
     def busy_ns(self) -> int | None:
         """See `RunningProgram.busy_ns`."""
-        # a look at thousands of threads would block the event loop; the next `breach` is a fault of this program
+        # To read thousands of threads here would block the event loop. The next call of `breach` makes the bot forfeit.
         is_busy = self._has_too_many(self._measure_members())
         if not is_busy:
             self.find_members()

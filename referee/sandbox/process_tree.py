@@ -377,7 +377,10 @@ def read_proc_file(path: str) -> bytes:
 
 
 def read_name(pid: int) -> str | None:
-    """Return the name of a process, at most 15 bytes that the process can choose; None if the process has ended."""
+    """Return the name of a process; None if it has ended.
+
+    A process can choose its name, which on Linux has at most 15 bytes.
+    """
     if sys.platform != "linux":
         with suppress(psutil.Error):
             return psutil.Process(pid).name()

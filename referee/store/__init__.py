@@ -149,7 +149,8 @@ class StoredMachine:
     noise: float | None
     """The mean noise in its games; see `Machine`. None if it is not known for any game."""
     games_per_s: float
-    """How many of its games ended per second, in the last `RECENT_S` seconds. This minute ends when the last of the selected games ended. If
+    """How many of its games ended per second, in the last `RECENT_S` seconds. This period ends when the last of the
+    selected games ended. If
     all selected games together took less time, that time is used instead."""
     last_us: int
     """When its last game ended, in microseconds since 1970-01-01 UTC."""

@@ -47,7 +47,7 @@ _LOCK = "lock"
 _WRITE_TRIES = 12
 """How often `write_patiently` tries."""
 _TRY_S = 5.0
-"""How many seconds after the begin of a try `write_patiently` tries again, at the earliest: a full disk fails at once."""
+"""The shortest time in seconds between the starts of two tries. Without it, all tries on a full disk would be over at once."""
 
 
 class League:
@@ -457,7 +457,7 @@ class League:
 def write_patiently(write: Callable[[], None]) -> None:
     """Call `write`, which stores what cannot be made again. If the database fails, try again for about a minute.
 
-    Raises the error of the last try. All errors except StoreError and a failed connection for reading are raised at once.
+    A StoreError is tried again, and so is a UserError that an OperationalError caused. Any other error is raised at once.
     """
     for _ in range(_WRITE_TRIES - 1):
         next_s = time.monotonic() + _TRY_S

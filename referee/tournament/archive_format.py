@@ -107,7 +107,7 @@ class TournamentModel(ArchiveModel):
     configuration: dict[str, Any]
     schedule: tuple[Match, ...]
     planned_schedule: tuple[Match, ...] | None
-    """The matches that were planned before the first game. None if `schedule` without extensions is as planned."""
+    """The matches that were planned before the first game. None if it equals `schedule` without its extensions."""
     commitment: Digest
     terms: str
     """As in an extension."""

@@ -117,7 +117,8 @@ class GamePlayer:
             singles: bots that play one game at a time, because their process has failed before.
             watch: called after every move.
 
-        Raises VoidGame if a game that was played alone is void for the `VOID_ATTEMPTS`th time. A later attempt raises it at the first void.
+        Raises VoidGame if a game that was played alone is void for the `VOID_ATTEMPTS`th time. After that, each call
+        that ends in a void of this game raises it.
         """
         portion = await self._choose_portion(lane, tasks, suspended, singles)
         # after a pause, the machine may have free resources again
