@@ -179,7 +179,7 @@ class UnclearSender(Stranger):
 
     gRPC does not say which connection a stream uses. So `confirm` cuts the connections of all other programs. If the
     stream survives, it is the bot's. If it dies and the bot used no CPU time meanwhile, it was another program's.
-    Otherwise nobody knows, and nobody is charged.
+    Otherwise the referee cannot tell who opened the stream, and charges no bot.
 
     Args:
         stream: the stream.

@@ -162,15 +162,28 @@ class RemoteWorkers:
         result = asyncio.ensure_future(job.result())
         remote.stretches += 1
         try:
+            records = await self._wait_for_records(remote, result)
+        finally:
+            remote.stretches -= 1
+            self._finished.add(number)
+            result.cancel()
+            if not self._gone.done():
+                job.release()
+        self._games[remote.host] += len(records)
+        return records
+
+    async def _wait_for_records(
+        self, remote: _Remote, result: asyncio.Future[list[GameRecord]]
+    ) -> list[GameRecord]:
+        """Return the records of an assignment when its Dask worker has played it. Raises the errors of `submit`."""
+        try:
             await asyncio.wait(
                 (result, remote.lost, self._gone, self._killed),
                 return_when=asyncio.FIRST_COMPLETED,
             )
             self._check_scheduler()
             if result.done():
-                records: list[GameRecord] = result.result()
-                self._games[remote.host] += len(records)
-                return records
+                return result.result()
         except LOST as error:
             # Dask reports this before it is known whether the worker or the scheduler is gone.
             await asyncio.wait(
@@ -189,14 +202,7 @@ class RemoteWorkers:
         except WorkerLostError as error:
             self._say(f"The unfinished games of {remote.address} are played again: {error}.")
             raise
-        else:
-            raise WorkerLostError(f"the worker {remote.address} is gone")
-        finally:
-            remote.stretches -= 1
-            self._finished.add(number)
-            result.cancel()
-            if not self._gone.done():
-                job.release()
+        raise WorkerLostError(f"the worker {remote.address} is gone")
 
     def list_hosts(self) -> Sequence[HostFigures]:
         """See `WorkerGroup`."""

@@ -194,16 +194,12 @@ class League:
 
     # Bots and tournaments
 
-    def add_bot(self, bot: StoredBot) -> None:
-        """Add a version of a bot. Raises UserError if the league already has the bot with this label or this content."""
-        with self._database.writing() as connection:
-            writes.add_bot(connection, bot)
-
     def add_version(self, choose: Callable[[list[StoredBot]], StoredBot]) -> StoredBot:
-        """Add the version that `choose` returns, unless the league has it already, and return it.
+        """Add the version of a bot that `choose` returns, unless the league has it already, and return it.
 
         `choose` gets all versions of all bots, in the order in which they were submitted. Until its version is added, no
-        other process adds a bot. If `choose` raises an error, nothing is added, and the error is passed on.
+        other process adds a bot. If `choose` raises an error, nothing is added, and the error is passed on. Raises
+        UserError if the league has another version of the bot with the same label or the same content.
         """
         with self._database.writing() as connection:
             versions = queries.bots(connection)

@@ -39,7 +39,7 @@ from referee.store import (
 
 
 def add_bot(connection: Connection, bot: StoredBot) -> None:
-    """See `League.add_bot`."""
+    """Add a version of a bot; see `League.add_version`."""
     connection.execute(insert(schema.bots).values(asdict(bot)))
 
 

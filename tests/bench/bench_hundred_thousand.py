@@ -26,7 +26,7 @@ from sqlalchemy import insert, select
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "store"))
 
-from records import bot, played, tournament
+from records import add_bot, bot, played, tournament
 
 import referee.ratings.analysis
 import referee.ratings.checkpoint
@@ -157,7 +157,7 @@ def fill(league, games):
     """Store a tournament without its last game; return that game in a list."""
     names = [f"bot{number:02}" for number in range(BOTS)]
     for name in names:
-        league.add_bot(bot(name))
+        add_bot(league, bot(name))
     stage = Stage(RULESETS["classic"], SEATS, games // (210 * SEATS) + 1)
     versions = [f"{name}@1.0" for name in names]
     rows = round_robin("cup", versions, [stage], lanes=SEATS)[:games]

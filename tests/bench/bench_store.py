@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "store"))
 
-from records import NAMES, bot, played, schedule, tournament
+from records import NAMES, add_bot, bot, played, schedule, tournament
 
 from referee.ratings.trueskill import rate
 from referee.records import BotId
@@ -30,7 +30,7 @@ def main(count: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         league = League.open(Path(folder), create=True)
         for name in NAMES:
-            league.add_bot(bot(name))
+            add_bot(league, bot(name))
         rows = schedule(matches=count // SEATS + 1, seats=SEATS)[:count]
         league.add_tournament(tournament(), rows)
         samples = [played(row) for row in rows[:SAMPLES]]

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "ratings"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "store"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "web"))
 from client import Client, make_app
-from records import NAMES, SEED, bot, played
+from records import NAMES, SEED, add_bot, bot, played
 from simulated import BETA, cycle, play, tables
 
 from referee.cli import ratings, stats
@@ -191,7 +191,7 @@ def make_league(folder, end):
     """Make a league with a tournament in which four bots beat each other in a circle; `end` is the end of its file."""
     with League.open(folder, create=True) as store:
         for name in NAMES:
-            store.add_bot(bot(name))
+            add_bot(store, bot(name))
     add_played(folder, "cup", end)
     return folder
 

@@ -27,6 +27,11 @@ def bot(name: str, version: str = "1.0", content: str = "") -> StoredBot:
     return StoredBot(name, version, "Ada", "python", f"/bots/{name}", content_hash, 1_700_000_000)
 
 
+def add_bot(league: League, row: StoredBot) -> None:
+    """Add a version of a bot to a league."""
+    league.add_version(lambda _versions: row)
+
+
 def tournament(name: str = "cup") -> NewTournament:
     return NewTournament(name, 1_700_000_000_000_000, '{"a": 1}', SEED, "c" * 64, "the terms")
 
@@ -92,7 +97,7 @@ def filled(
     there = league.bots()
     for each in map(bot, NAMES):
         if each not in there:
-            league.add_bot(each)
+            add_bot(league, each)
     rows = schedule(name, matches, kind=kind)
     league.add_tournament(tournament(name), rows)
     return rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-from records import bot
+from records import add_bot, bot
 
 from referee.errors import UserError
 from referee.store.league import League, url_without_password
@@ -86,7 +86,7 @@ def test_missing_driver_is_reported(tmp_path, monkeypatch):
 def test_sqlite_file_outside_the_league_folder_works(tmp_path):
     db = f"sqlite:///{tmp_path / 'other.db'}"
     with League.open(tmp_path / "league", create=True, db=db) as league:
-        league.add_bot(bot("ann"))
+        add_bot(league, bot("ann"))
         assert (league.where, league.db) == (str(tmp_path / "other.db"), db)
     assert list((tmp_path / "league").iterdir()) == []
     assert League.exists_at(tmp_path / "nowhere", db)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from records import MACHINE, bot, faulty, filled, played
+from records import MACHINE, add_bot, bot, faulty, filled, played
 from sqlalchemy import update
 
 from referee.errors import StoreError, UserError
@@ -23,7 +23,7 @@ MACHINES = (MACHINE, Machine(host="beta", cpu="Model 1", speed=90_000, noise=0.5
 def league(place):
     """Make a league with two unfinished tournaments stored in random order, a free game, and faults."""
     with place.open(create=True) as made:
-        made.add_bot(bot("zoe"))  # plays nowhere
+        add_bot(made, bot("zoe"))  # plays nowhere
         games = [*filled(made)[:9], *filled(made, "other")[3:7]]
         random.Random(5).shuffle(games)
         for number, row in enumerate(games):

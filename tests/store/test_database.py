@@ -185,26 +185,13 @@ def test_one_referee_at_a_time_in_a_database_with_two_folders(postgres_url, tmp_
             take_lock(league)
 
 
-def test_one_referee_at_a_time_in_an_sqlite_file_with_two_folders(tmp_path):
-    url = f"sqlite:///{tmp_path}/shared.db"
-    mine, other = Place(tmp_path / "mine", url), Place(tmp_path / "other", url)
-    other.open(create=True).close()
-    with mine.open(create=True) as league:
-        with playing(other) as process:
-            says = (
-                rf"shared\.db: another referee is playing in this league \(process {process.pid}\)"
-            )
-            with pytest.raises(UserError, match=says):
-                take_lock(league)
-        take_lock(league)
-
-
-def test_one_referee_at_a_time_in_the_database_of_another_league_folder(tmp_path):
-    mine = Place(tmp_path / "mine", None)
+@pytest.mark.parametrize("db", ["sqlite:///{}/shared.db", None], ids=["file", "league folder"])
+def test_one_referee_at_a_time_in_an_sqlite_file_that_two_leagues_use(tmp_path, db):
+    """The second league reaches the file through a link."""
+    mine = Place(tmp_path / "mine", db and db.format(tmp_path))
     mine.open(create=True).close()
-    link = tmp_path / "link.db"
-    link.symlink_to(mine.folder / "league.db")
-    other = Place(tmp_path / "other", f"sqlite:///{link}")
+    (tmp_path / "link.db").symlink_to(tmp_path / "shared.db" if db else mine.folder / "league.db")
+    other = Place(tmp_path / "other", f"sqlite:///{tmp_path}/link.db")
     with other.open(create=True) as league:
         with playing(mine) as process:
             says = rf"link\.db: another referee is playing in this league \(process {process.pid}\)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from records import bot, faulty, filled, played
+from records import add_bot, bot, faulty, filled, played
 
 from referee.errors import NotFoundError
 from referee.records import BotId
@@ -95,7 +95,7 @@ def test_games_are_chosen_by_bot_and_by_pair(league):
 
 def test_pair_of_a_bot_with_itself_has_the_games_of_two_versions(league):
     rows = filled(league)
-    league.add_bot(bot("ann", "2.0"))
+    add_bot(league, bot("ann", "2.0"))
     seating = (BotId("ann", "2.0"), BotId("ann", "1.0"), BotId("bob", "1.0"))
     league.add_game(replace(played(rows[0]), game_id="play-1", seating=seating))
     league.add_game(played(next(row for row in rows if "ann@1.0" in row.bots)))

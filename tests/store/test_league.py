@@ -8,7 +8,7 @@ from dataclasses import replace
 from threading import Thread
 
 import pytest
-from records import NAMES, SEED, bot, faulty, filled, played, schedule, tournament
+from records import NAMES, SEED, add_bot, bot, faulty, filled, played, schedule, tournament
 
 from referee.errors import Cause, NotFoundError, StoreError, UserError
 from referee.records import BotId, Usage
@@ -30,7 +30,7 @@ def league(tmp_path, db):
 def test_bots_are_listed_in_the_order_of_submission(league):
     rows = [bot("bob"), bot("ann", "2.0"), bot("ann"), bot("bob", "0.9")]
     for row in rows:
-        league.add_bot(row)
+        add_bot(league, row)
     assert league.bots() == rows
 
 
@@ -40,9 +40,9 @@ def test_bots_are_listed_in_the_order_of_submission(league):
     ids=["label", "content"],
 )
 def test_second_bot_of_the_same_version_or_content_is_refused(league, twin):
-    league.add_bot(bot("ann"))
+    add_bot(league, bot("ann"))
     with pytest.raises(UserError, match=TWICE):
-        league.add_bot(twin)
+        add_bot(league, twin)
     assert league.bots() == [bot("ann")]
 
 
@@ -73,7 +73,7 @@ def test_nothing_is_added_if_the_version_is_known_or_none_is_chosen(league):
     def refuse(_bots):
         raise UserError("no")
 
-    league.add_bot(bot("ann"))
+    add_bot(league, bot("ann"))
     assert league.add_version(lambda bots: bots[0]) == bot("ann")
     with pytest.raises(UserError, match="no"):
         league.add_version(refuse)
@@ -124,7 +124,7 @@ def test_patient_write_tries_again_if_the_database_cannot_be_read(tmp_path, monk
             (folder / "league.db").rmdir()
             away.rename(folder / "league.db")
         with League.open(folder, create=True) as league:
-            league.add_bot(bot("ann"))
+            add_bot(league, bot("ann"))
 
     write_patiently(write)
     assert len(tries) == 3
@@ -143,14 +143,14 @@ def test_patient_write_raises_errors_of_the_user_at_once():
 
 
 def test_two_bots_may_have_the_same_content(league):
-    league.add_bot(bot("ann"))
-    league.add_bot(replace(bot("bob"), content_hash=bot("ann").content_hash))
+    add_bot(league, bot("ann"))
+    add_bot(league, replace(bot("bob"), content_hash=bot("ann").content_hash))
     assert len(league.bots()) == 2
 
 
 def test_a_version_is_checked_and_retired_and_checked_again(league):
-    league.add_bot(bot("ann"))
-    league.add_bot(bot("ann", "2.0"))
+    add_bot(league, bot("ann"))
+    add_bot(league, bot("ann", "2.0"))
     league.mark_checked(BotId("ann", "1.0"), report="{}", at_us=5)
     league.mark_retired(BotId("ann", "1.0"), at_us=7)
     checked = replace(bot("ann"), checked_at_us=5, check_report="{}")

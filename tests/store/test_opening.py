@@ -9,7 +9,7 @@ import sys
 from dataclasses import replace
 
 import pytest
-from records import NAMES, bot, filled
+from records import NAMES, add_bot, bot, filled
 
 from referee.errors import StoreError, UserError
 from referee.store import backends
@@ -39,7 +39,7 @@ def refused(folder, match, *, create=True):
 def test_a_folder_may_have_any_name(tmp_path, name):
     folder = tmp_path / name
     with League.open(folder, create=True) as league:
-        league.add_bot(bot("ann"))
+        add_bot(league, bot("ann"))
     assert names(folder) == [FILE]
     with League.open(folder, create=False) as league:
         assert league.bots() == [bot("ann")]
@@ -47,7 +47,7 @@ def test_a_folder_may_have_any_name(tmp_path, name):
 
 def test_readers_do_not_wait_for_the_writer(tmp_path):
     with League.open(tmp_path, create=True) as league:
-        league.add_bot(bot("ann"))
+        add_bot(league, bot("ann"))
         writer = sqlite3.connect(tmp_path / FILE, isolation_level=None)
         writer.execute("BEGIN IMMEDIATE")
         writer.execute("DELETE FROM bots")
@@ -102,11 +102,11 @@ def test_folder_in_place_of_the_database_is_refused(tmp_path):
 
 def test_read_only_database_refuses_writes_and_can_be_read(tmp_path, monkeypatch):
     with League.open(tmp_path, create=True) as league:
-        league.add_bot(bot("ann"))
+        add_bot(league, bot("ann"))
     monkeypatch.setattr(backends, "_PRAGMAS", (*backends._PRAGMAS, "query_only = ON"))
     with League.open(tmp_path, create=False) as league:
         with pytest.raises(StoreError, match=r"league\.db: attempt to write a readonly database"):
-            league.add_bot(bot("bob"))
+            add_bot(league, bot("bob"))
         assert league.bots() == [bot("ann")]
 
 
@@ -137,7 +137,7 @@ def test_league_on_a_full_disk_can_be_locked(tmp_path, monkeypatch):
 def test_text_that_is_not_unicode_is_refused(tmp_path, db):
     with League.open(tmp_path, create=True, db=db) as league:
         with pytest.raises(UserError, match=r": '/bots/\\udcff' is not Unicode"):
-            league.add_bot(replace(bot("ann"), folder="/bots/\udcff"))
+            add_bot(league, replace(bot("ann"), folder="/bots/\udcff"))
         assert league.bots() == []
         with pytest.raises(UserError, match=r": '\\udcff' is not Unicode"):
             league.record("\udcff")
@@ -156,7 +156,7 @@ from referee.store.league import League
 sys.stdin.readline()
 with League.open(Path(sys.argv[1]), create=True, db=sys.argv[3] or None) as league:
     name = sys.argv[2]
-    league.add_bot(StoredBot(name, "1.0", "Ada", "python", f"/bots/{name}", name, 0))
+    league.add_version(lambda _: StoredBot(name, "1.0", "Ada", "python", f"/bots/{name}", name, 0))
 """
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from places import Place
 from postgres_server import execute
-from records import bot, faulty, filled, played
+from records import add_bot, bot, faulty, filled, played
 from sqlalchemy import create_engine, select
 
 from referee.errors import StoreError, UserError
@@ -52,7 +52,7 @@ def test_a_reader_sees_one_moment(place):
     with place.open(create=True) as league, place.open() as other:
         with league._database.reading() as connection:
             assert connection.execute(count).all() == []
-            other.add_bot(bot("ann"))
+            add_bot(other, bot("ann"))
             assert connection.execute(count).all() == []
         assert league.bots() == [bot("ann")]
 
@@ -64,12 +64,12 @@ def test_a_reader_cannot_write(place):
             league._database.reading() as connection,
         ):
             connection.execute(schema.bots.delete())
-        league.add_bot(bot("ann"))
+        add_bot(league, bot("ann"))
 
 
 def test_cut_connection_is_made_again(place, postgres):
     with place.open(create=True) as league:
-        league.add_bot(bot("ann"))
+        add_bot(league, bot("ann"))
         postgres.cut_off()
         assert league.bots() == [bot("ann")]
 
@@ -97,7 +97,7 @@ def test_a_database_of_another_encoding_keeps_names(postgres, tmp_path, encoding
         League.open(tmp_path, create=True, db=url) as league,
     ):
         named = replace(bot("ann"), author="Zoë", check_report=None)
-        league.add_bot(named)
+        add_bot(league, named)
         assert league.bots() == [named]
 
 

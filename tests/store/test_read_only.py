@@ -8,7 +8,7 @@ from threading import Barrier
 
 import pytest
 from places import Place
-from records import bot, filled, played
+from records import add_bot, bot, filled, played
 
 from referee.errors import StoreError, UserError
 from referee.store import GameChoice, backends
@@ -58,7 +58,7 @@ def test_writing_is_refused(closed):
     with open_read_only(closed) as league:
         bots, row = league.bots(), league.schedule("cup")[1]
         for write in (
-            lambda: league.add_bot(bot("eve")),
+            lambda: add_bot(league, bot("eve")),
             lambda: league.add_game(played(row)),
             lambda: league.keep_checkpoint("ratings", b"1"),
             lambda: league.lock().__enter__(),
@@ -72,10 +72,9 @@ def test_writing_is_refused(closed):
 def test_database_itself_refuses_writes(closed):
     with open_read_only(closed) as league:
         league._database._read_only = False
-        writing = league.add_bot
         if closed.db is None:
             with pytest.raises(StoreError, match="attempt to write a readonly database"):
-                writing(bot("eve"))
+                add_bot(league, bot("eve"))
         else:
             with (
                 pytest.raises(UserError, match="read-only transaction"),
@@ -145,7 +144,7 @@ def test_change_mark_changes_with_each_write_of_another_and_only_then(closed):
 def test_change_mark_changes_with_a_write_of_the_league_itself(closed):
     with closed.open() as league:
         before = league.change_mark()
-        league.add_bot(bot("eve"))
+        add_bot(league, bot("eve"))
         assert league.change_mark() != before
 
 
@@ -170,4 +169,4 @@ def test_file_in_a_folder_that_cannot_be_written_is_immutable(tmp_path, monkeypa
         assert league.change_mark() == mark
         assert sorted(path.name for path in tmp_path.iterdir()) == [FILE]
         with pytest.raises(StoreError, match="reading only"):
-            league.add_bot(bot("eve"))
+            add_bot(league, bot("eve"))
