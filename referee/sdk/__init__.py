@@ -36,7 +36,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from types import FrameType, TracebackType
 from typing import Any, NoReturn, get_args
 
@@ -201,7 +201,12 @@ class Session:
             for request in messages
             if request.kind in KINDS_BACK
         ]
-        actions = self._class.decide_batch(requests) if requests else ()
+        returned: object = self._class.decide_batch(requests) if requests else ()
+        if not isinstance(returned, Iterable):
+            raise TypeError(
+                f"decide_batch returned {returned!r}; it must return one action for each request"
+            )
+        actions = list(returned)
         if len(actions) != len(requests):
             raise ValueError(
                 f"the bot returned {len(actions)} actions for {len(requests)} requests;"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from inspect import ismethod
 from random import Random
 from typing import NamedTuple
 
@@ -167,11 +168,15 @@ class Bot:
 def bot_class(bot: type[Bot] | Decide) -> type[Bot]:
     """Return `bot` if it is a subclass of `Bot`, or a new subclass whose `decide` is the function `bot`.
 
-    Raises TypeError if `bot` is neither a subclass of `Bot` nor a function.
+    Raises TypeError if `bot` is neither a subclass of `Bot` nor a function, or if its `decide_batch` is no class method.
     """
     if isinstance(bot, type):
         if not issubclass(bot, Bot):
             raise TypeError(f"{bot.__name__} is no subclass of referee.sdk.Bot")
+        if not ismethod(bot.decide_batch):
+            raise TypeError(
+                f"{bot.__name__}: decide_batch is no class method; write @classmethod above it"
+            )
         return bot
     if not callable(bot):
         raise TypeError(f"{bot!r} is neither a subclass of referee.sdk.Bot nor a function")

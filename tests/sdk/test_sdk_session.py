@@ -104,6 +104,24 @@ def test_bot_that_is_neither_subclass_nor_function_is_refused():
         Session(3)
 
 
+@pytest.mark.parametrize("kind", [lambda method: method, staticmethod])
+def test_decide_batch_that_is_no_class_method_is_refused(kind):
+    bot = type("Mixed", (Bot,), {"decide_batch": kind(lambda requests: requests)})
+    with pytest.raises(TypeError, match="Mixed: decide_batch is no class method; write @class"):
+        Session(bot)
+
+
+def test_decide_batch_may_be_a_generator():
+    class Lazy(Bot):
+        @classmethod
+        def decide_batch(cls, requests):
+            yield from (request.legal[0] for request in requests)
+
+    session = Session(Lazy)
+    session.receive(game_starts("a", "b"))
+    assert slots(session.receive(requests(("a", 1), ("b", 2)))) == [("a", 0), ("b", 0)]
+
+
 def test_wrong_return_values_of_a_bot_are_refused():
     silent = Session(lambda _: None)
     silent.receive(game_starts("g"))
@@ -119,6 +137,11 @@ def test_wrong_return_values_of_a_bot_are_refused():
     short.receive(game_starts("g"))
     with pytest.raises(ValueError, match="0 actions for 1 requests"):
         short.receive(requests(("g", 1)))
+
+    empty = Session(type("Empty", (Bot,), {"decide_batch": classmethod(lambda *_: None)}))
+    empty.receive(game_starts("g"))
+    with pytest.raises(TypeError, match="decide_batch returned None; it must return one action"):
+        empty.receive(requests(("g", 1)))
 
     undecided = Session(type("Undecided", (Bot,), {}))
     undecided.receive(game_starts("g"))
