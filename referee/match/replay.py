@@ -182,8 +182,9 @@ _NO_REQUEST = (0, 0, 1)
 def _check_times(record: GameRecord) -> None:
     """Check the times of all moves against the clocks of the record. Raises Difference at the first error.
 
-    The rest of a bank is not in the record. It follows from the times of the earlier moves.
+    The rest of a bank is not in the record. It follows from the times of the earlier moves. An opening leaves the banks as they are.
     """
+    first_request = _find_first_request(record.moves)
     clocks = [SeatClock(record.clocks) for _ in record.seating]
     forfeited_at = {fault.seat: fault.move for fault in record.faults if fault.forfeit}
     faults = {
@@ -203,7 +204,8 @@ def _check_times(record: GameRecord) -> None:
                 _check_share(move, record.clocks)
         except Difference as difference:
             raise Difference(f"move {number + 1}: {difference}") from None
-        clock.spend(move.elapsed_us)
+        if number >= first_request:
+            clock.spend(move.elapsed_us)
     needed_us = sum(move.elapsed_us + move.lag_us for move in record.moves)
     if record.duration_us < needed_us:
         raise Difference(

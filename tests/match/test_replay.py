@@ -10,7 +10,7 @@ from players import FunctionPlayer, chance, play, setup
 from referee.clocks import Clocks
 from referee.errors import START_CAUSES, STRIKE_CAUSES, Cause, Evidence, Forfeit, Strike
 from referee.match.replay import Difference, check_record, replay_moves
-from referee.records import Fault, final_ranks, forfeited_seats
+from referee.records import Fault, Reply, final_ranks, forfeited_seats
 from referee.rules.actions import Choice
 from referee.rules.ruleset import RULESETS
 
@@ -369,3 +369,17 @@ async def test_bank_that_does_not_add_up_is_a_difference():
         Difference, match=f"move {mine[1] + 1}: 50 us are charged, but the limit was 42"
     ):
         check_record(other)
+
+
+async def test_bank_does_not_grow_in_an_opening():
+    """The bots use up their banks, so a bank that is wrong by an increment does not fit the record."""
+    whole = (await play(setup(seats=2), [FunctionPlayer(chance(seat)) for seat in (0, 1)])).record
+    opened = replace(setup(seats=2, clocks=BANK), opening=whole.actions[:8])
+
+    class Slow:
+        async def decide(self, request):
+            return Reply(request.decision.legal[0], request.time.limit_us, 3)
+
+    record = (await play(opened, [Slow(), Slow()])).record
+    check_record(record)
+    assert record.moves[8].elapsed_us == BANK.decision_us
