@@ -87,6 +87,8 @@ def check_render_mode(mode: str | None) -> str | None:
 class TrainingGame:
     """Play games one after another. Bots decide immediately, so `decision` is always that of a seat without a bot.
 
+    An exception of a bot ends the game: it is passed on, and `decision` is then None.
+
     Args:
         ruleset: a ruleset or its name.
         players: the number of seats.
@@ -102,6 +104,8 @@ class TrainingGame:
         self._reward = REWARDS[rewards]
         self.game: Game
         """The current game. It exists after the first `deal`."""
+        self.decision: Decision | None = None
+        """The decision of a seat without a bot; None before the first game, after its end, and after an exception of a bot."""
         self.seed: object = None
         """The seed of the current game. All cards follow from it, so a policy must not get it."""
 
@@ -109,11 +113,6 @@ class TrainingGame:
     def players(self) -> int:
         """The number of seats."""
         return self.encoding.players
-
-    @property
-    def decision(self) -> Decision | None:
-        """The decision of a seat without a bot; None when the game is over."""
-        return self.game.decision
 
     def deal(self, seed: object, bots: Mapping[int, SdkBot] = _NO_BOTS) -> None:
         """Start a new game, and play it to the first decision of a seat without a bot.
@@ -124,24 +123,28 @@ class TrainingGame:
         """
         self.seed, ruleset, digest = seed, self.encoding.ruleset, deals.text_seed(str(seed))
         self.game = Game(ruleset, self.players, deals.deck(digest, deals.FREE_GAME, ruleset))
+        self.decision = None
         self._bots = _Bots(self.game, digest, bots) if bots else None
         if self._bots is not None:
             self._bots.decide_all()
+        self.decision = self.game.decision
 
     def step(self, number: int) -> None:
         """Apply the action with this number, and play to the next decision of a seat without a bot.
 
         Raises MaskedActionError and changes nothing when the action is not legal.
         """
-        decision = self.game.decision
+        decision = self.decision
         events = self.game.apply(decode_action(number, decision.legal if decision else ()))
+        self.decision = None
         if self._bots is not None:
             self._bots.note(events)
             self._bots.decide_all()
+        self.decision = self.game.decision
 
     def observe(self, seat: int) -> dict[str, Array]:
         """Return the observation of a seat, and its mask, whose numbers are all 0 unless the seat has to decide."""
-        decision = self.game.decision
+        decision = self.decision
         return {
             "observation": self.encoding.observe(self.game.view(seat), self.game.kind),
             "action_mask": make_mask(decision.legal if decision and decision.seat == seat else ()),

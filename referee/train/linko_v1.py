@@ -92,6 +92,7 @@ class LinkoEnv(AECEnv[str, dict[str, Array], int | None], EzPickle):
         self.action_spaces = {agent: Discrete(ACTIONS) for agent in self._seats}
         self._random, _ = seeding.np_random()
         self.agents: list[str] = []
+        self.agent_selection = self.possible_agents[0]
 
     def observation_space(self, agent: str) -> Dict:
         """Return the space of the agent's observations; it is the same for all agents."""
@@ -122,11 +123,11 @@ class LinkoEnv(AECEnv[str, dict[str, Array], int | None], EzPickle):
 
         Raises MaskedActionError and changes nothing when the action is masked.
         """
-        if not self.agents:
-            raise ResetNeeded("call `reset`, which starts a game")
-        if self.terminations[self.agent_selection]:
+        if self.agents and self.terminations[self.agent_selection]:
             self._was_dead_step(action)
             return
+        if self.training_game.decision is None:
+            raise ResetNeeded("call `reset`, which starts a game")
         if action is None:
             raise ValueError(f"{self.agent_selection} must decide, but the action is None")
         self.training_game.step(action)

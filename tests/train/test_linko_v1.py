@@ -217,6 +217,33 @@ def test_illegal_action_of_a_bot_names_its_seat():
         env.reset(seed=1)
 
 
+@pytest.mark.parametrize("method", ["start", "decide", "end"])
+def test_game_ends_with_an_exception_of_a_bot(method):
+    """The agent does not decide for the bot, and the next game is a whole one."""
+    failures = iter([ZeroDivisionError("the bot")])
+
+    def fail(*_):
+        for failure in failures:
+            raise failure
+
+    class Failing(Bot):
+        def decide(self, request):
+            if method == "decide":
+                fail()
+            return request.legal[0]
+
+    if method != "decide":
+        setattr(Failing, method, fail)
+    env = linko_v1.env(players=2, bots={1: Failing})
+    with pytest.raises(ZeroDivisionError, match="the bot"):
+        play(env, 1)
+    assert not env.observe("seat_0")["action_mask"].any()
+    with pytest.raises(gymnasium.error.ResetNeeded, match="call `reset`"):
+        env.step(0)
+    play(env, 1)
+    assert env.training_game.game.outcome
+
+
 # Wrong input
 
 

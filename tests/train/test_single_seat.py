@@ -106,6 +106,24 @@ def test_points_can_be_the_reward():
     assert reward == env.training_game.game.outcome.scores[0]
 
 
+@pytest.mark.parametrize("masked", ["error", "replace"])
+def test_agent_does_not_decide_for_an_opponent_that_has_raised_an_exception(masked):
+    failures = iter([ZeroDivisionError("the bot")])
+
+    def fail_once(request):
+        for failure in failures:
+            raise failure
+        return request.legal[0]
+
+    env = SingleSeatEnv([fail_once], seat=0, masked=masked)
+    with pytest.raises(ZeroDivisionError, match="the bot"):
+        play(env, random.Random(1), seed=1)
+    assert not env.action_masks().any()
+    with pytest.raises(gymnasium.error.ResetNeeded, match="call `reset`"):
+        env.step(0)
+    play(env, random.Random(1), seed=1)
+
+
 # Wrong input
 
 
