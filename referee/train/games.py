@@ -28,6 +28,8 @@ SEEDS = 2**31
 """A game without a seed of its own gets a random one below this number."""
 RENDER_MODES = ["human", "ansi"]
 """Print the table with all cards, or return it as a text."""
+NO_GAME = "call `reset`, which starts a game"
+"""The message of the ResetNeeded that an environment raises without a game in progress."""
 _CLOCKS = Clocks()
 """The time limits that bots get to know. Nobody measures their time."""
 _NO_BOTS: Mapping[int, SdkBot] = MappingProxyType({})
@@ -102,17 +104,25 @@ class TrainingGame:
             raise ValueError(f"unknown rewards {rewards!r}; choose one of {', '.join(REWARDS)}")
         self.encoding = Encoding(find_ruleset(ruleset), players)
         self._reward = REWARDS[rewards]
-        self.game: Game
-        """The current game. It exists after the first `deal`."""
+        self._game: Game | None = None
         self.decision: Decision | None = None
         """The decision of a seat without a bot; None before the first game, after its end, and after an exception of a bot."""
         self.seed: object = None
-        """The seed of the current game. All cards follow from it, so a policy must not get it."""
+        """The seed of the current game; None before the first. All cards follow from it, so a policy must not get it."""
 
     @property
     def players(self) -> int:
         """The number of seats."""
         return self.encoding.players
+
+    @property
+    def game(self) -> Game:
+        """The current game. Raises ResetNeeded before the first `deal`."""
+        if self._game is None:
+            from gymnasium.error import ResetNeeded  # noqa: PLC0415 - OpenSpiel works without Gymnasium
+
+            raise ResetNeeded(NO_GAME)
+        return self._game
 
     def deal(self, seed: object, bots: Mapping[int, SdkBot] = _NO_BOTS) -> None:
         """Start a new game, and play it to the first decision of a seat without a bot.
@@ -122,31 +132,31 @@ class TrainingGame:
             bots: the bots by seat.
         """
         self.seed, ruleset, digest = seed, self.encoding.ruleset, deals.text_seed(str(seed))
-        self.game = Game(ruleset, self.players, deals.deck(digest, deals.FREE_GAME, ruleset))
-        self.decision = None
-        self._bots = _Bots(self.game, digest, bots) if bots else None
+        game = Game(ruleset, self.players, deals.deck(digest, deals.FREE_GAME, ruleset))
+        self._game, self.decision = game, None
+        self._bots = _Bots(game, digest, bots) if bots else None
         if self._bots is not None:
             self._bots.decide_all()
-        self.decision = self.game.decision
+        self.decision = game.decision
 
     def step(self, number: int) -> None:
         """Apply the action with this number, and play to the next decision of a seat without a bot.
 
         Raises MaskedActionError and changes nothing when the action is not legal.
         """
-        decision = self.decision
-        events = self.game.apply(decode_action(number, decision.legal if decision else ()))
+        game, decision = self.game, self.decision
+        events = game.apply(decode_action(number, decision.legal if decision else ()))
         self.decision = None
         if self._bots is not None:
             self._bots.note(events)
             self._bots.decide_all()
-        self.decision = self.game.decision
+        self.decision = game.decision
 
     def observe(self, seat: int) -> dict[str, Array]:
         """Return the observation of a seat, and its mask, whose numbers are all 0 unless the seat has to decide."""
-        decision = self.decision
+        game, decision = self.game, self.decision
         return {
-            "observation": self.encoding.observe(self.game.view(seat), self.game.kind),
+            "observation": self.encoding.observe(game.view(seat), game.kind),
             "action_mask": make_mask(decision.legal if decision and decision.seat == seat else ()),
         }
 

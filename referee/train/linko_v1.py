@@ -22,10 +22,12 @@ from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box, Dict, Discrete
 from gymnasium.utils import EzPickle, seeding
 from pettingzoo import AECEnv
+from pettingzoo.utils.env import AECIterable
 
 from referee.rules.ruleset import Ruleset
 from referee.sdk.env import ACTIONS, Array
 from referee.train.games import (
+    NO_GAME,
     RENDER_MODES,
     SEEDS,
     SdkBot,
@@ -118,6 +120,12 @@ class LinkoEnv(AECEnv[str, dict[str, Array], int | None], EzPickle):
         self.training_game.deal(seed, self._bots)
         self._select_agent()
 
+    def agent_iter(self, max_iter: int = 2**63) -> AECIterable[str, dict[str, Array], int | None]:
+        """Yield the selected agent before each step. Raises ResetNeeded before the first game."""
+        if self.training_game.seed is None:
+            raise ResetNeeded(NO_GAME)
+        return super().agent_iter(max_iter)
+
     def step(self, action: int | None) -> None:
         """Apply the action of the selected agent; None after the end of the game.
 
@@ -127,7 +135,7 @@ class LinkoEnv(AECEnv[str, dict[str, Array], int | None], EzPickle):
             self._was_dead_step(action)
             return
         if self.training_game.decision is None:
-            raise ResetNeeded("call `reset`, which starts a game")
+            raise ResetNeeded(NO_GAME)
         if action is None:
             raise ValueError(f"{self.agent_selection} must decide, but the action is None")
         self.training_game.step(action)

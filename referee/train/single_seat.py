@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from referee.rules.ruleset import Ruleset
 from referee.sdk.env import ACTIONS, Array
 from referee.train.games import (
+    NO_GAME,
     RENDER_MODES,
     SEEDS,
     SdkBot,
@@ -76,8 +77,8 @@ class SingleSeatEnv(gymnasium.Env[Array, np.int64]):
         self._opponents = tuple(opponents)
         self._fixed_seat = seat
         self._replaces = masked == "replace"
-        self._seat: int | None = None
-        """The seat of the agent; None before the first game."""
+        self._seat = 0
+        """The seat of the agent in the current game."""
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -103,8 +104,8 @@ class SingleSeatEnv(gymnasium.Env[Array, np.int64]):
         Raises MaskedActionError when the action is masked, unless masked actions are replaced.
         """
         game = self.training_game
-        if self._seat is None or game.decision is None:
-            raise ResetNeeded("call `reset`, which starts a game")
+        if game.decision is None:
+            raise ResetNeeded(NO_GAME)
         if self._replaces:
             legal = np.flatnonzero(self.action_masks())
             if action not in legal:
@@ -123,8 +124,6 @@ class SingleSeatEnv(gymnasium.Env[Array, np.int64]):
 
     def _observe(self) -> dict[str, Array]:
         """Return the observation of the agent, and its mask."""
-        if self._seat is None:
-            raise ResetNeeded("call `reset`, which starts a game")
         return self.training_game.observe(self._seat)
 
 

@@ -266,9 +266,19 @@ def test_agent_that_must_decide_cannot_step_with_none():
         env.step(None)
 
 
-def test_step_before_reset_is_refused():
-    with pytest.raises(gymnasium.error.ResetNeeded, match="call `reset`"):
-        linko_v1.env().step(0)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda env: env.step(0),
+        lambda env: env.observe("seat_0"),
+        lambda env: env.last(),
+        lambda env: env.agent_iter(),
+        lambda env: env.render(),
+    ],
+)
+def test_call_before_reset_is_refused(call):
+    with pytest.raises(gymnasium.error.ResetNeeded, match="call `reset`, which starts a game"):
+        call(linko_v1.env(render_mode="ansi"))
 
 
 @pytest.mark.parametrize(

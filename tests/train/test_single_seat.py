@@ -143,11 +143,18 @@ def test_masked_action_can_be_replaced(action):
     assert env.training_game.game.table.layers[0]
 
 
-@pytest.mark.parametrize("steps", ["before", "after"])
-def test_step_without_a_game_is_refused(steps):
+@pytest.mark.parametrize(
+    "call", [lambda env: env.step(0), SingleSeatEnv.action_masks, SingleSeatEnv.render]
+)
+def test_call_before_reset_is_refused(call):
+    env = SingleSeatEnv([first_legal], render_mode="ansi")
+    with pytest.raises(gymnasium.error.ResetNeeded, match="call `reset`, which starts a game"):
+        call(env)
+
+
+def test_step_after_the_end_of_a_game_is_refused():
     env = SingleSeatEnv([first_legal])
-    if steps == "after":
-        play(env, random.Random(1), seed=1)
+    play(env, random.Random(1), seed=1)
     with pytest.raises(gymnasium.error.ResetNeeded, match="call `reset`, which starts a game"):
         env.step(0)
 
