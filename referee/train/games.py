@@ -27,7 +27,7 @@ SdkBot = type[Bot] | Decide
 SEEDS = 2**31
 """A game without a seed of its own gets a random one below this number."""
 RENDER_MODES = ["human", "ansi"]
-"""Print the table with all cards, or return it as a text."""
+"""Print the table with all cards at each reset and step, or return it as a text when `render` is called."""
 NO_GAME = "call `reset`, which starts a game"
 """The message of the ResetNeeded that an environment raises without a game in progress."""
 _CLOCKS = Clocks()

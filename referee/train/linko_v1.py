@@ -58,7 +58,8 @@ class LinkoEnv(AECEnv[str, dict[str, Array], int | None], EzPickle):
         players: the number of seats.
         rewards: `rank`, which gives 1 to the first and -1 to the last, or `points`.
         bots: bots of the SDK by the number of their seat. They decide at once and are no agents.
-        render_mode: `ansi` to return the table with all cards as a text, `human` to print it, or None.
+        render_mode: `ansi` to return the table with all cards as a text in `render`, `human` to print it at each reset and step, or
+            None.
 
     Raises ValueError when one of the options does not fit.
     """
@@ -119,6 +120,8 @@ class LinkoEnv(AECEnv[str, dict[str, Array], int | None], EzPickle):
         self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
         self.training_game.deal(seed, self._bots)
         self._select_agent()
+        if self.render_mode == "human":
+            self.render()
 
     def agent_iter(self, max_iter: int = 2**63) -> AECIterable[str, dict[str, Array], int | None]:
         """Yield the selected agent before each step. Raises ResetNeeded before the first game."""
@@ -140,6 +143,8 @@ class LinkoEnv(AECEnv[str, dict[str, Array], int | None], EzPickle):
             raise ValueError(f"{self.agent_selection} must decide, but the action is None")
         self.training_game.step(action)
         self._select_agent()
+        if self.render_mode == "human":
+            self.render()
 
     def observe(self, agent: str) -> dict[str, Array]:
         """Return the observation of an agent, and its mask: all 0 unless the agent has to decide."""

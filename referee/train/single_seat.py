@@ -47,7 +47,8 @@ class SingleSeatEnv(gymnasium.Env[Array, np.int64]):
         rewards: `rank`, which gives 1 to the first and -1 to the last, or `points`.
         masked: what a masked action does: `error` raises MaskedActionError, `replace` makes a random legal action instead, for
             algorithms that know no masks.
-        render_mode: `ansi` to return the table with all cards as a text, `human` to print it, or None.
+        render_mode: `ansi` to return the table with all cards as a text in `render`, `human` to print it at each reset and step, or
+            None.
 
     Raises ValueError when one of the arguments does not fit.
     """
@@ -96,6 +97,8 @@ class SingleSeatEnv(gymnasium.Env[Array, np.int64]):
             for offset, bot in enumerate(self._opponents)
         }
         game.deal(seed, bots)
+        if self.render_mode == "human":
+            self.render()
         return self._observe()["observation"], {"seat": self._seat}
 
     def step(self, action: np.int64 | int) -> tuple[Array, float, bool, bool, dict[str, Any]]:
@@ -111,6 +114,8 @@ class SingleSeatEnv(gymnasium.Env[Array, np.int64]):
             if action not in legal:
                 action = self.np_random.choice(legal)
         game.step(int(action))
+        if self.render_mode == "human":
+            self.render()
         over, reward = game.decision is None, game.rewards()[self._seat]
         return self._observe()["observation"], reward, over, False, {"seat": self._seat}
 

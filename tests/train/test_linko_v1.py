@@ -163,6 +163,15 @@ def test_rendered_table_has_all_hands():
         assert sum(cards) > 0
 
 
+def test_render_mode_human_prints_the_table_at_reset_and_at_each_step(capsys):
+    env = linko_v1.env(ruleset="duel", players=2, render_mode="human")
+    env.reset(seed=1)
+    start = capsys.readouterr().out
+    env.step(choose_at_random(env.observe("seat_0"), random.Random(1)))
+    assert "seat_0" in start
+    assert "seat_0" in capsys.readouterr().out != start
+
+
 # Bots of the SDK
 
 

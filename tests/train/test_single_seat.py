@@ -124,6 +124,15 @@ def test_agent_does_not_decide_for_an_opponent_that_has_raised_an_exception(mask
     play(env, random.Random(1), seed=1)
 
 
+def test_render_mode_human_prints_the_table_at_reset_and_at_each_step(capsys):
+    env = gymnasium.make(NAME, opponents=[first_legal], seat=0, render_mode="human")
+    env.reset(seed=1)
+    start = capsys.readouterr().out
+    env.step(np.flatnonzero(env.unwrapped.action_masks())[0])
+    assert "seat_0" in start
+    assert "seat_0" in capsys.readouterr().out != start
+
+
 # Wrong input
 
 
