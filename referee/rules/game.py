@@ -13,7 +13,7 @@ during a turn, although Python cannot copy a generator, and a bot can search fro
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import NamedTuple
 
 from referee.rules.actions import (
@@ -142,6 +142,12 @@ class Game:
     def copy(self) -> Game:
         """Return an independent game in the same position, for search."""
         return Game.restore(self.table.copy(), self.kind, self.outcome)
+
+    def __reduce__(
+        self,
+    ) -> tuple[Callable[..., Game], tuple[Table, DecisionKind | None, Outcome | None]]:
+        """Tell `deepcopy` and pickle how to make the game again, because they cannot copy its generator."""
+        return Game.restore, (self.table, self.kind, self.outcome)
 
     def _begin_turn(self, kind: DecisionKind = DecisionKind.PLAY) -> None:
         self._steps: Steps = turn(self.table, kind)

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from random import Random
-from typing import Any, Self, cast
+from typing import Self, cast
 
 from referee.rules.actions import Action, DecisionKind
 from referee.rules.events import Event, View, redact
@@ -61,24 +61,13 @@ class LazyGame:
         """The seat for which `draw` returned this game; None if it comes from no `draw`."""
 
     def __deepcopy__(self, _memo: object) -> Self:
-        """Return an independent game in the same position; OpenSpiel copies states in this way."""
+        """Return an independent game in the same position, fast, because OpenSpiel copies states very often."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other._sets = {}
         if self.game is not None:
             other.game = self.game.copy()
         return other
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what pickle can write; OpenSpiel serialises states with pickle. A game itself has a generator."""
-        game = self.game
-        packed = game and (game.table, game.kind, game.outcome)
-        return self.__dict__ | {"game": packed, "_sets": {}}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        if state["game"] is not None:
-            self.game = Game.restore(*state["game"])
 
     @property
     def needs_card(self) -> bool:

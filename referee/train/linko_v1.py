@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box, Dict, Discrete
-from gymnasium.utils import EzPickle, seeding
+from gymnasium.utils import seeding
 from pettingzoo import AECEnv
 from pettingzoo.utils.env import AECIterable
 
@@ -48,7 +48,7 @@ def observation_space(size: int) -> Dict:
     )
 
 
-class LinkoEnv(AECEnv[str, dict[str, Array], int | None], EzPickle):
+class LinkoEnv(AECEnv[str, dict[str, Array], int | None]):
     """A game with an agent on each seat without a bot: `seat_0`, which starts, `seat_1` and so on, clockwise.
 
     All rewards come at the end of a game. `referee play --seed` deals the cards of `training_game.seed`.
@@ -80,9 +80,6 @@ class LinkoEnv(AECEnv[str, dict[str, Array], int | None], EzPickle):
         bots: Mapping[int, SdkBot] | None = None,
         render_mode: str | None = None,
     ) -> None:
-        EzPickle.__init__(
-            self, ruleset, players, rewards=rewards, bots=bots, render_mode=render_mode
-        )
         super().__init__()
         self.training_game = TrainingGame(ruleset, players, rewards)
         self._bots = check_bots(bots or {}, players)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from copy import deepcopy
 
 import pytest
 from few_tables import few_tables
@@ -223,13 +224,15 @@ def test_copy_continues_like_the_original(ruleset, players, seed, policy, stop):
     for number, _ in enumerate(play_on(game, policy, random.Random(seed))):
         if number == stop:
             break
-    twin, chance = game.copy(), random.Random(seed)
+    twins, chance = (game.copy(), deepcopy(game)), random.Random(seed)
     while game.decision is not None:
         action = policy(game.decision, chance)
-        assert twin.decision == game.decision
-        assert twin.apply(action) == game.apply(action)
-        assert everything(twin) == everything(game)
-    assert everything(game.copy()) == everything(game)  # a game that is over can be copied too
+        assert [twin.decision for twin in twins] == [game.decision] * 2
+        events = game.apply(action)
+        assert [twin.apply(action) for twin in twins] == [events] * 2
+        assert [everything(twin) for twin in twins] == [everything(game)] * 2
+    for copy in (game.copy(), deepcopy(game)):  # a game that is over can be copied too
+        assert everything(copy) == everything(game)
 
 
 @few_tables

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 import runpy
 import sys
 import time
 import warnings
+from copy import deepcopy
 from pathlib import Path
 from unittest.mock import patch
 
@@ -142,6 +144,44 @@ def test_rewards_by_points_are_the_points():
     rewards = play(env, 1)
     assert tuple(rewards.values()) == reward_by_points(env.training_game.game.outcome)
     assert all(isinstance(reward, float) for reward in rewards.values())
+
+
+def test_copy_goes_on_as_the_environment():
+    """The copies have the game, what the bot remembers, and the seed of the next game."""
+
+    class Counting(Bot):
+        decisions = 0
+
+        def decide(self, request):
+            self.decisions += 1
+            return request.legal[
+                self.decisions * request.game.random.randrange(9) % len(request.legal)
+            ]
+
+    def play_two_games(env):
+        chance = random.Random(2)
+        for _ in range(2):
+            for agent in env.agent_iter():
+                observation, reward, termination, _, _ = env.last()
+                yield agent, observation["observation"].tobytes(), reward
+                env.step(None if termination else choose_at_random(observation, chance))
+            env.reset()
+
+    env = linko_v1.env(players=3, bots={1: Counting})
+    env.reset(seed=3)
+    for _ in range(20):
+        env.step(choose_at_random(env.last()[0], random.Random(1)))
+    copies = [deepcopy(env), deepcopy(env)]
+    played = list(play_two_games(env))
+    assert len(played) > 50
+    assert [list(play_two_games(each)) for each in copies] == [played, played]
+
+
+def test_environment_can_be_pickled():
+    env = linko_v1.env(players=2, render_mode="ansi")
+    env.reset(seed=3)
+    env.step(choose_at_random(env.last()[0], random.Random(1)))
+    assert pickle.loads(pickle.dumps(env)).render() == env.render()  # noqa: S301 - our own
 
 
 def test_only_the_agent_that_must_decide_has_actions():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import runpy
+from copy import deepcopy
 from pathlib import Path
 
 import gymnasium
@@ -64,6 +65,21 @@ def test_seed_and_actions_decide_about_everything():
         return [each.tolist() for each in (*seen, *again)], reward, info
 
     assert game() == game()
+
+
+def test_copy_goes_on_as_the_environment():
+    env = SingleSeatEnv([lambda request: request.game.random.choice(request.legal)] * 2)
+    env.reset(seed=4)
+    env.step(np.flatnonzero(env.action_masks())[0])
+    copy = deepcopy(env)
+
+    def play_on(env):
+        over = False
+        while not over:
+            observation, reward, over, _, _ = env.step(np.flatnonzero(env.action_masks())[0])
+        return observation.tolist(), reward, env.reset()[1]
+
+    assert play_on(copy) == play_on(env)
 
 
 def test_seat_is_random_unless_it_is_given():
