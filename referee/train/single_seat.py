@@ -66,9 +66,14 @@ class SingleSeatEnv(gymnasium.Env[Array, np.int64]):
         render_mode: str | None = None,
     ) -> None:
         self.training_game = TrainingGame(ruleset, len(opponents) + 1, rewards)
-        if seat is not None and seat not in range(self.training_game.players):
-            last = self.training_game.players - 1
-            raise ValueError(f"there is no seat {seat}; the seats are 0 to {last}")
+        players = self.training_game.players
+        max_turns = self.training_game.encoding.ruleset.max_turns
+        if max_turns < players:
+            raise ValueError(
+                f"max_turns is {max_turns}, but it must be at least {players}, so that each seat has a turn"
+            )
+        if seat is not None and seat not in range(players):
+            raise ValueError(f"there is no seat {seat}; the seats are 0 to {players - 1}")
         if masked not in MASKED:
             raise ValueError(f"unknown masked {masked!r}; choose one of {', '.join(MASKED)}")
         self.render_mode = check_render_mode(render_mode)

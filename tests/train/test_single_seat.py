@@ -13,6 +13,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from referee.rules.actions import Choice
+from referee.rules.ruleset import RULESETS
 from referee.sdk.env import ACTIONS, MaskedActionError, encode_action
 from referee.train.games import reward_by_rank
 from referee.train.single_seat import SingleSeatEnv
@@ -190,6 +191,10 @@ def test_step_after_the_end_of_a_game_is_refused():
         ({"opponents": []}, "basic is for 2 to 5 players, not 1"),
         ({"opponents": [min] * 2, "ruleset": "duel"}, "duel is for 2 players, not 3"),
         ({"opponents": [min], "ruleset": "poker"}, "unknown ruleset 'poker'; choose one of"),
+        (
+            {"opponents": [min] * 2, "ruleset": RULESETS["basic"].with_options(max_turns=2)},
+            "max_turns is 2, but it must be at least 3, so that each seat has a turn",
+        ),
         ({"opponents": [min], "seat": 2}, "there is no seat 2; the seats are 0 to 1"),
         ({"opponents": [min], "masked": "skip"}, "unknown masked 'skip'; choose one of error, re"),
         ({"opponents": [min], "rewards": "fame"}, "unknown rewards 'fame'"),
