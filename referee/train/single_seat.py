@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import gymnasium
@@ -109,16 +110,18 @@ class SingleSeatEnv(gymnasium.Env[Array, np.int64]):
     def step(self, action: np.int64 | int) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         """Make the action with this number, and let the opponents decide.
 
-        Raises MaskedActionError when the action is masked, unless masked actions are replaced.
+        Raises MaskedActionError when the action is masked, unless masked actions are replaced, and TypeError when it is no whole
+        number.
         """
         game = self.training_game
         if game.decision is None:
             raise ResetNeeded(NO_GAME)
+        number = index(action)
         if self._replaces:
             legal = np.flatnonzero(self.action_masks())
-            if action not in legal:
-                action = self.np_random.choice(legal)
-        game.step(int(action))
+            if number not in legal:
+                number = int(self.np_random.choice(legal))
+        game.step(number)
         if self.render_mode == "human":
             self.render()
         over, reward = game.decision is None, game.rewards()[self._seat]

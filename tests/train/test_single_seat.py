@@ -169,6 +169,22 @@ def test_masked_action_can_be_replaced(action):
     assert env.training_game.game.table.layers[0]
 
 
+@pytest.mark.parametrize("masked", ["error", "replace"])
+def test_action_that_is_no_whole_number_is_refused(masked):
+    env = SingleSeatEnv([first_legal], seat=0, masked=masked)
+    env.reset(seed=1)
+    with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+        env.step(np.flatnonzero(env.action_masks())[0] + 0.9)
+
+
+@pytest.mark.parametrize("number", [np.int64, np.array])
+def test_action_may_be_a_number_or_an_array_of_numpy(number):
+    env = SingleSeatEnv([first_legal], seat=0)
+    env.reset(seed=1)
+    env.step(number(np.flatnonzero(env.action_masks())[0]))
+    assert env.training_game.game.table.layers[0]
+
+
 @pytest.mark.parametrize(
     "call", [lambda env: env.step(0), SingleSeatEnv.action_masks, SingleSeatEnv.render]
 )
