@@ -49,10 +49,10 @@ class LazyGame:
         self._deck, self._least = _sorted_deck(ruleset, players)
         self._decided = 0
         """The number of cards at the beginning of the deck that chance has decided. The others have any order."""
-        self._move: Action | None = None
+        self.waiting_move: Action | None = None
         """The move that waits for a card."""
         self.game: Game | None = None
-        """The game without the move that waits; None before the deal."""
+        """The game before the move that waits for a card; None before the deal."""
         self.events: tuple[Event, ...] = ()
         self._first_views: tuple[View, ...] = ()
         self._sets: dict[int, InformationSet] = {}
@@ -72,17 +72,23 @@ class LazyGame:
     @property
     def needs_card(self) -> bool:
         """True if chance must decide a card."""
-        return self.game is None or self._move is not None
+        return self.game is None or self.waiting_move is not None
 
     @property
     def undecided(self) -> Counter[int]:
         """The cards among which chance decides, each with its number of copies."""
         return Counter(self._deck[self._decided :])
 
+    @property
+    def drawn(self) -> tuple[int, ...]:
+        """The cards that chance has decided for the deal or for the move that waits."""
+        before = 0 if self.game is None else self._count_drawn(self.game)
+        return self._deck[before : self._decided]
+
     def move(self, action: Action) -> None:
         """Make a move of the seat that must decide."""
         self._sets = {}
-        self._move = action
+        self.waiting_move = action
         self._try_move()
 
     def decide_card(self, card: int) -> None:
@@ -124,12 +130,12 @@ class LazyGame:
 
     def _try_move(self) -> None:
         assert self.game is not None  # noqa: S101 - there are no moves before the deal
-        assert self._move is not None  # noqa: S101 - the callers have set it
+        assert self.waiting_move is not None  # noqa: S101 - the callers have set it
         tried = self.game.copy()
         tried.table.deck = self._deck
-        events = tried.apply(self._move)
+        events = tried.apply(self.waiting_move)
         if self._count_drawn(tried) <= self._decided:
-            self.game, self._move = tried, None
+            self.game, self.waiting_move = tried, None
             self.events += events
 
     def _make_information_set(self, seat: int) -> InformationSet:

@@ -191,11 +191,14 @@ class LinkoState(pyspiel.State):
         return cast("LinkoState", other)
 
     def __str__(self) -> str:
-        game = self.lazy_game.game
+        game, move = self.lazy_game.game, self.lazy_game.waiting_move
+        drawn = " ".join(map(card_name, self.lazy_game.drawn)) or "none"
         if game is None:
-            return f"the deal, {self.lazy_game.undecided.total()} cards are left"
+            return f"the deal, so far: {drawn}; {self.lazy_game.undecided.total()} cards are left"
         text = [describe(game.view(seat), game.kind) for seat in range(game.players)]
-        return "\n".join(text) + ("\na card is drawn" if self.lazy_game.needs_card else "")
+        if move is not None:
+            text.append(f"the move {action_name(encode_action(move))} draws cards, so far: {drawn}")
+        return "\n".join(text)
 
     def _legal(self) -> Sequence[Action]:
         game = self.lazy_game.game

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -161,6 +162,21 @@ def test_no_game_is_longer_than_the_bound(ruleset, players, policy):
     rules, chance = ruleset.with_options(max_turns=40), random.Random(1)
     log = play_log(rules, players, shuffled(rules, 1), lambda g: policy(g.decision, chance))
     assert len(log) <= bound_game_length(rules, players)
+
+
+def test_states_with_different_cards_or_moves_are_different():
+    """By default, OpenSpiel compares states by their texts."""
+    texts, chance, state = [], random.Random(1), load("duel", 2, 40).new_initial_state()
+    assert str(state.child(7).child(14)) == "the deal, so far: 7 J; 103 cards are left"
+    while not state.is_terminal():
+        children = [state.child(action) for action in state.legal_actions()]
+        assert len(set(map(str, children))) == len(children)
+        texts.append(str(state))
+        state = chance.choice(children)
+    assert len(set(texts)) == len(texts)
+    whole = "\n".join(texts)
+    for drawn in ("none", "[0-9J]+"):
+        assert re.search(rf"the move \S.* draws cards, so far: {drawn}\n", whole)
 
 
 def test_game_tells_its_bounds():
