@@ -68,6 +68,7 @@ LISTED_ACTIONS: tuple[Action, ...] = (
 """The action of each number. Draws from the display are listed without their cards."""
 ACTIONS = len(LISTED_ACTIONS)
 """The number of actions: 653."""
+_NO_ACTION = f"no action, which are 0 to {ACTIONS - 1}"
 
 Array = NDArray[np.int8]
 Number = TypeVar("Number", bound=np.generic)
@@ -109,9 +110,7 @@ def decode_action(number: int, legal: Sequence[Action]) -> Action:
     for action in legal:
         if _NUMBERS[action] == wanted:
             return action
-    name = (
-        action_name(wanted) if 0 <= wanted < ACTIONS else f"no action, which are 0 to {ACTIONS - 1}"
-    )
+    name = action_name(wanted) if wanted in range(ACTIONS) else _NO_ACTION
     unmasked = [f"{each} ({action_name(each)})" for each in sorted(map(encode_action, legal))]
     raise MaskedActionError(
         f"action {wanted} ({name}) is masked; the mask allows {', '.join(unmasked) or 'nothing'}"
@@ -122,8 +121,10 @@ def decode_action(number: int, legal: Sequence[Action]) -> Action:
 def action_name(number: int) -> str:
     """Return a text for an action, such as `play 2×7+J`, `take` or `draw slot 3`.
 
-    Different actions have different texts.
+    Different actions have different texts. Raises ValueError if no action has the number.
     """
+    if number not in range(ACTIONS):
+        raise ValueError(f"{number} is {_NO_ACTION}")
     match LISTED_ACTIONS[number]:
         case Play(layer):
             return f"play {layer_name(layer)}"

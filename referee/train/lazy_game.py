@@ -93,7 +93,11 @@ class LazyGame:
 
     def decide_card(self, card: int) -> None:
         """Let chance decide the next card. Raises ValueError if no copy of the card is left."""
-        at = self._deck.index(card, self._decided)
+        try:
+            at = self._deck.index(card, self._decided)
+        except ValueError:
+            left = ", ".join(map(str, sorted(self.undecided)))
+            raise ValueError(f"no card {card} is left; the cards that are left: {left}") from None
         rest = (*self._deck[self._decided : at], *self._deck[at + 1 :])
         self._deck = (*self._deck[: self._decided], card, *rest)
         self._decided += 1

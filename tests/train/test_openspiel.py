@@ -333,3 +333,21 @@ def test_masked_action_is_refused():
     *_, state = play_deck(load("basic", 2), shuffled(RULESETS["basic"], 2), ())
     with pytest.raises(MaskedActionError, match=r"action 634 \(pass\) is masked"):
         state.apply_action(634)
+
+
+@pytest.mark.parametrize("card", [0, 7, 600, -3])
+def test_card_that_is_not_left_is_refused(card):
+    state = load("basic", 2).new_initial_state()
+    for _ in range(8):
+        state.apply_action(7)
+    left = "the cards that are left: 1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 13, 14"
+    with pytest.raises(ValueError, match=f"no card {card} is left; {left}"):
+        state.apply_action(card)
+    assert len(state.history()) == 8
+
+
+@pytest.mark.parametrize("number", [-3, ACTIONS])
+def test_number_of_no_action_has_no_text(number):
+    *_, state = play_deck(load("basic", 2), shuffled(RULESETS["basic"], 2), ())
+    with pytest.raises(ValueError, match=f"{number} is no action, which are 0 to 652"):
+        state.action_to_string(0, number)
