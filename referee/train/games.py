@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import SupportsIndex
 
 from referee import deals
 from referee.clocks import Clocks, SeatClock
@@ -58,9 +59,14 @@ REWARDS: dict[str, Callable[[Outcome], tuple[float, ...]]] = {
 
 
 def find_ruleset(ruleset: str | Ruleset) -> Ruleset:
-    """Return a ruleset by its name; a `Ruleset` is returned as it is. Raises ValueError for an unknown name."""
+    """Return a ruleset by its name; a `Ruleset` is returned as it is.
+
+    Raises ValueError for an unknown name, and TypeError for anything else.
+    """
     if isinstance(ruleset, Ruleset):
         return ruleset
+    if not isinstance(ruleset, str):
+        raise TypeError(f"ruleset must be a name or a Ruleset, not {ruleset!r}")
     if ruleset not in RULESETS:
         similar, known = did_you_mean(ruleset, RULESETS), ", ".join(RULESETS)
         raise ValueError(f"unknown ruleset {ruleset!r}{similar}; choose one of {known}")
@@ -96,12 +102,15 @@ class TrainingGame:
         players: the number of seats.
         rewards: a key of `REWARDS`.
 
-    Raises ValueError for an unknown name, and when the ruleset does not allow this number of players.
+    Raises ValueError for an unknown name, and when the ruleset does not allow this number of players. Raises TypeError when
+    the ruleset is no name and no `Ruleset`, and when the number of players is no whole number.
     """
 
     def __init__(self, ruleset: str | Ruleset, players: int, rewards: str = "rank") -> None:
         if rewards not in REWARDS:
             raise ValueError(f"unknown rewards {rewards!r}; choose one of {', '.join(REWARDS)}")
+        if not isinstance(players, SupportsIndex):
+            raise TypeError(f"players must be a whole number, not {players!r}")
         self.encoding = Encoding(find_ruleset(ruleset), players)
         self._reward = REWARDS[rewards]
         self._game: Game | None = None

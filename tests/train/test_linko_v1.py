@@ -350,6 +350,20 @@ def test_option_that_does_not_fit_is_refused(options, message):
         linko_v1.env(**options)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ruleset": 5}, "ruleset must be a name or a Ruleset, not 5"),
+        ({"ruleset": ["duel"]}, r"ruleset must be a name or a Ruleset, not \['duel'\]"),
+        ({"players": "2"}, "players must be a whole number, not '2'"),
+        ({"players": 2.0}, "players must be a whole number, not 2.0"),
+    ],
+)
+def test_option_of_a_wrong_type_is_refused(options, message):
+    with pytest.raises(TypeError, match=message):
+        linko_v1.env(**options)
+
+
 # Leaks: see tests/rules/test_leaks.py
 
 
