@@ -72,11 +72,11 @@ class ImpossibleViewError(ValueError):
 class InformationSet:
     """All games that a seat cannot tell apart at a request.
 
-    A card that everybody saw enter a hand is *known* until its owner plays a card of the same value. The cards that are neither
-    known nor visible are *unseen*. They are in the deck, or they are the unknown cards in the hands of the other
-    seats. Every way to deal
-    the unseen cards to these places is equally likely. So the model does not learn from what other seats choose. For
-    example, it does not conclude from a single 7 that the seat has no second 7.
+    A card that everybody saw enter a hand is *known*. For each 7 that its owner plays, one 7 fewer in the hand is known, because the
+    played 7 may be the known one; so it is with each value and with jokers. The cards that are neither known nor visible are
+    *unseen*. They are in the deck, or they are the unknown cards in the hands of the other seats. Every way to deal the unseen cards
+    to these places is equally likely. So the model does not learn from what other seats choose. For example, it does not conclude
+    from a single 7 that the seat has no second 7.
 
     Args:
         table: the position without the unseen cards: in the hands of other seats are only the known cards, and the deck
