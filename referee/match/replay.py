@@ -92,10 +92,10 @@ def _check_result(record: GameRecord, outcome: Outcome) -> None:
 def _check_faults(record: GameRecord) -> None:
     """Check that `play_game` can record these faults, and raise Difference at the first error.
 
-    The stand-in must make the move at which a seat has a fault, except before the first request, and two faults of a
-    seat must be at different moves; only a forfeit because of strikes has the move of the last strike. At strike
-    number `max_strikes` a seat must forfeit. A seat must not have a fault
-    after its forfeit.
+    - The stand-in must make the move at which a seat has a fault. Faults before the first request are an exception.
+    - Two faults of a seat must be at different moves. A forfeit because of strikes is an exception: it is at the move of the last strike.
+    - At strike number `max_strikes` a seat must forfeit.
+    - A seat must not have a fault after its forfeit.
     """
     seats = range(len(record.seating))
     first_request = _find_first_request(record.moves)

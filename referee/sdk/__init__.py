@@ -164,9 +164,10 @@ class Session:
     def receive_in_parts(self, message: play_pb2.RefereeMessage) -> Iterator[play_pb2.BotMessage]:
         """Do the same as `receive`, but yield the bot's message in parts, so that no reply waits for slow later ones.
 
-        There are several parts only if the bot decides one request after the other and takes longer than `_PART_S`, or if other
-        games have ended: `Bot.end` may take long, so the replies are sent before. It may also end the process, so without
-        replies nothing is sent before: a bot that has said that it is ready for a new game must not exit.
+        There are several parts only if the bot decides one request after the other and takes longer than `_PART_S`, or if the
+        message has requests and also ends games. `Bot.end` may take long, so the replies are sent before the SDK calls it. In a
+        message without requests, the bot's ready for a new game is sent after `Bot.end`: this method may end the process, and a
+        bot that has said that it is ready must not exit.
         """
         reply = play_pb2.BotMessage()
         for start in message.game_starts:

@@ -26,7 +26,8 @@ from referee.sdk.simulate import InformationSet, Observer
 def _sorted_deck(ruleset: Ruleset, players: int) -> tuple[tuple[int, ...], int]:
     """Return all cards, the lowest first, and how many cards a deal draws at least.
 
-    In this sorted deck the ghost gets no 13 and no joker.
+    In a duel, each 13 or joker that is turned up for the ghost can make a deal longer by one card. The sorted deck has these cards
+    last, so its deal turns up none of them and is as short as a deal can be.
     """
     deck = tuple(list_cards(full_deck(ruleset)))
     return deck, len(deck) - Game(ruleset, players, deck).table.deck_size

@@ -51,7 +51,8 @@ def observation_space(size: int) -> Dict:
 class LinkoEnv(AECEnv[str, dict[str, Array], int | None]):
     """A game with an agent on each seat without a bot: `seat_0`, which starts, `seat_1` and so on, clockwise.
 
-    All rewards come at the end of a game. `referee play --seed` deals the cards of `training_game.seed`.
+    All rewards come at the end of a game. `training_game.seed` is the seed of the current game; `referee play --seed` deals the same
+    cards with it.
 
     Args:
         ruleset: a ruleset or its name.

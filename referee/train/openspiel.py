@@ -218,7 +218,7 @@ def describe(view: View, kind: DecisionKind | None) -> str:
 class LinkoObserver:
     """Make observations of states: the tensor has what `Encoding.observe` returns, and `dict` its parts.
 
-    With perfect recall there is no tensor, and the text has all events too.
+    An observer with perfect recall makes information states: texts that also have all events. It makes no tensor.
 
     Args:
         encoding: makes the tensor.

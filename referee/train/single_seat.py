@@ -39,7 +39,8 @@ class SingleSeatEnv(gymnasium.Env[Array, np.int64]):
     """A game in which the agent has one seat.
 
     `action_masks` returns the mask, as `MaskablePPO` of sb3-contrib takes it. The reward comes at the end of a game. `info` has
-    the seat of the agent. `referee play --seed` deals the cards of `training_game.seed`.
+    the seat of the agent. `training_game.seed` is the seed of the current game; `referee play --seed` deals the same cards
+    with it.
 
     Args:
         opponents: bots of the SDK, in clockwise order from the agent's left neighbour. They decide at once.
