@@ -272,7 +272,7 @@ def test_resampled_state_looks_the_same_and_has_other_hidden_cards(ruleset, play
     chance = random.Random(2)
     game = load_rules(ruleset, players)
     *_, state = play_deck(game, shuffled(ruleset, 2), ())
-    differ = False
+    differ = [False, False]
     for _ in range(60):
         state.apply_action(chance.choice(state.legal_actions()))
         if state.is_terminal():
@@ -284,13 +284,30 @@ def test_resampled_state_looks_the_same_and_has_other_hidden_cards(ruleset, play
         assert other.information_state_string() == state.information_state_string()
         assert other.legal_actions() == state.legal_actions()
         assert all_cards(other.lazy_game.game) == Counter(dict(enumerate(FULL))) - Counter([0])
-        hands = [each.lazy_game.game.view(1 - min(seat, 1)).hand for each in (state, other)]
-        differ = differ or hands[0] != hands[1]
-    assert differ
+        again = state.resample_from_infostate(seat, chance.random)
+        opponent = 1 - min(seat, 1)
+        true, *drawn = (each.lazy_game.game.view(opponent).hand for each in (state, other, again))
+        differ = [differ[0] or true != drawn[0], differ[1] or drawn[0] != drawn[1]]
+    assert differ == [True, True]
     before = str(state)
     play_random(other, chance)
     assert other.is_terminal()
     assert str(state) == before
+
+
+def test_resampled_state_has_no_hidden_draw_of_the_true_state():
+    """The events of a resampled state are those that its player saw."""
+    chance, seen_draw = random.Random(3), re.compile(r"slot=None, cards=\([1-9]")
+    *_, state = play_deck(load("basic", 3), shuffled(RULESETS["basic"], 3), ())
+
+    def find_seats(state):
+        """Return the seats whose information states have a card from the deck."""
+        return [seat for seat in range(3) if seen_draw.search(state.information_state_string(seat))]
+
+    while state.is_chance_node() or len(find_seats(state)) < 3:
+        state.apply_action(chance.choice(state.legal_actions()))
+    seat = state.current_player()
+    assert find_seats(state.resample_from_infostate(seat, chance.random)) == [seat]
 
 
 def test_player_that_must_not_decide_cannot_resample():

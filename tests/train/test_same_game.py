@@ -6,12 +6,20 @@ import json
 import runpy
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 from real_runs import SAMPLE_BOTS, place
 
+from referee.pb import play_pb2
+from referee.protocol import messages
+from referee.records import BotId
 from referee.reports.game_rows import action_json
 from referee.rules.game import Game
+from referee.rules.ruleset import RULESETS
+from referee.sandbox import NO_ISOLATION
+from referee.sdk import Bot
 from referee.sdk.env import policy_bot
+from referee.tournament.game_player import make_free_task
 from referee.train import linko_v1
 
 POLICY = """
@@ -82,3 +90,41 @@ def test_policy_plays_the_same_game_as_an_agent_and_as_a_bot():
     )
     assert len(alone) > 30
     assert among_bots == alone
+
+
+def test_bots_get_the_start_and_the_end_that_the_referee_sends():
+    starts, ends = {}, {}
+
+    class Listening(Bot):
+        def start(self, game):
+            starts[game.seat] = game.message
+
+        def decide(self, request):
+            return request.legal[-1]
+
+        def end(self, result):
+            ends[result.game.seat] = result.message
+
+    env = linko_v1.env(ruleset="classic", players=4, bots=dict.fromkeys((1, 2, 3), Listening))
+    env.reset(seed=5)
+    dealt = Game(RULESETS["classic"], 4, env.training_game.game.table.deck)
+    while env.training_game.decision:
+        env.step(int(np.flatnonzero(env.last()[0]["action_mask"])[0]))
+    outcome = env.training_game.game.outcome
+    task = make_free_task([BotId("bot", "1")] * 4, RULESETS["classic"], "5", NO_ISOLATION)
+    assert sorted(starts) == sorted(ends) == [1, 2, 3]
+    for seat, start in starts.items():
+        sent = messages.game_start(
+            task.opaque_id,
+            rules=task.setup.ruleset,
+            view=dealt.view(seat),
+            clocks=task.setup.clocks,
+            seed=task.seeds[seat],
+            names=task.names,
+            max_strikes=task.setup.max_strikes,
+        )
+        assert [start] == list(play_pb2.RefereeMessage.FromString(sent).game_starts)
+        end = ends[seat]
+        assert (end.game_id, end.reason, end.forfeited) == (task.opaque_id, "", False)
+        assert tuple(end.ranks) == tuple(end.events[-1].game_over.ranks) == outcome.ranks
+    assert outcome.ranks != outcome.ranks[::-1]

@@ -6,6 +6,7 @@ import random
 import runpy
 from copy import deepcopy
 from pathlib import Path
+from unittest.mock import patch
 
 import gymnasium
 import numpy as np
@@ -167,6 +168,23 @@ def test_masked_action_can_be_replaced(action):
     env.reset(seed=1)
     env.step(action)
     assert env.training_game.game.table.layers[0]
+
+
+def test_replaced_action_is_random():
+    def replace(seed):
+        """Return the actions that replace a masked one, 30 times at the first decision."""
+        env = SingleSeatEnv([first_legal], masked="replace", seat=0)
+        env.reset(seed=7)
+        env.np_random = np.random.default_rng(seed)
+        with patch.object(env.training_game, "step") as step:
+            for _ in range(30):
+                env.step(encode_action(Choice.PASS))
+        numbers = [call.args[0] for call in step.call_args_list]
+        assert env.action_masks()[numbers].all()
+        return numbers
+
+    assert replace(1) == replace(1) != replace(2)
+    assert len(set(replace(1))) > 5
 
 
 @pytest.mark.parametrize("masked", ["error", "replace"])
