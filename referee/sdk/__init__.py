@@ -38,7 +38,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from types import FrameType, TracebackType
-from typing import Any, NoReturn, get_args
+from typing import Any, NoReturn, TypeVar, get_args
 
 import grpc
 
@@ -127,6 +127,7 @@ _CLOSING_S = 1.0
 _PART_S = 0.05
 """If a bot takes longer for its decisions in a message, the replies so far are sent before the next decision."""
 _ACTIONS = get_args(Action)
+_WithEvents = TypeVar("_WithEvents", play_pb2.Request, play_pb2.GameEnd)
 
 
 class Session:
@@ -144,6 +145,8 @@ class Session:
         self._class = bot_class(bot)
         self._games: dict[str, tuple[Game, Bot]] = {}
         """The open games, by id."""
+        self._missed: dict[str, list[table_pb2.Event]] = {}
+        """By game, the events of requests that the bot did not see, because the SDK does not know their kinds."""
 
     def receive(self, message: play_pb2.RefereeMessage) -> play_pb2.BotMessage:
         """Handle a message of the referee and return the bot's message, which is empty if the bot has nothing to say.
@@ -189,16 +192,17 @@ class Session:
             reply = play_pb2.BotMessage()
         for end in message.game_ends:
             game, bot = self._games.pop(end.game_id)
-            bot.end(Result(end, game))
+            bot.end(Result(self._add_missed(end), game))
         yield reply
 
     def _decide(self, messages: Sequence[play_pb2.Request], reply: play_pb2.BotMessage) -> None:
         """Add the bot's actions to `reply`.
 
-        If this SDK does not know the kind of a decision, it replies with the first legal action.
+        If this SDK does not know the kind of a decision, it replies with the first legal action. The bot gets the events of
+        that request with the next request, or with the result, of the game.
         """
         requests = [
-            Request(request, *self._games[request.game_id])
+            Request(self._add_missed(request), *self._games[request.game_id])
             for request in messages
             if request.kind in KINDS_BACK
         ]
@@ -215,11 +219,23 @@ class Session:
             )
         action_messages = map(_action_message, actions)
         for request in messages:
-            known = request.kind in KINDS_BACK
-            action = next(action_messages) if known else request.legal[0]
+            if request.kind in KINDS_BACK:
+                action = next(action_messages)
+            else:
+                action = request.legal[0]
+                self._missed.setdefault(request.game_id, []).extend(request.events)
             reply.replies.add(
                 game_id=request.game_id, decision_id=request.decision_id, action=action
             )
+
+    def _add_missed(self, message: _WithEvents) -> _WithEvents:
+        """Return the message with the missed events of its game before its own events."""
+        missed = self._missed.pop(message.game_id, None)
+        if missed is None:
+            return message
+        whole = type(message)(events=missed)
+        whole.MergeFrom(message)
+        return whole
 
 
 def _action_message(action: Action | table_pb2.Action) -> table_pb2.Action:

@@ -95,8 +95,9 @@ def play(
     rules: Ruleset,
     seed: int,
     watch: Watch = lambda *_: None,
+    change: Callable[[play_pb2.Request], None] = lambda _: None,
 ) -> Outcome:
-    """Play one game. Raises IllegalActionError for an illegal action."""
+    """Play one game, with `change` applied to each request. Raises IllegalActionError for an illegal action."""
     game = Game(rules, len(bots), shuffled(rules, seed))
     sessions = [Session(each) for each in bots]
     for seat, session in enumerate(sessions):
@@ -118,6 +119,7 @@ def play(
         request = Request(number, game.view(seat), decision, tuple(unseen[seat]), _DECISION_TIME)
         unseen[seat].clear()
         message = play_pb2.RefereeMessage.FromString(encoder.encode(request))
+        change(message.requests[0])
         (reply,) = sessions[seat].receive(message).replies
         watch(seat, game, message.requests[0], reply)
         for event in game.apply(messages.parse_action(reply.action.SerializeToString(), request)):

@@ -272,6 +272,16 @@ def test_counter_knows_which_seat_can_snatch_a_layer():
 # Ismcts
 
 
+def test_ismcts_keeps_count_over_decisions_of_unknown_kind():
+    """A later referee may send kinds that this SDK does not know."""
+
+    def change(request):
+        if request.decision_id % 5 == 0:
+            request.kind = 1000
+
+    play([bot("ismcts"), bot("random")], RULESETS["basic"], 1, change=change)
+
+
 @pytest.mark.parametrize(
     ("time_left_us", "bank_left_us", "seconds"),
     [

@@ -89,6 +89,37 @@ def test_unknown_kind_of_decision_gets_the_first_legal_action():
     assert slots(session.receive(message)) == [("a", 0)]
 
 
+def test_events_of_a_request_of_unknown_kind_come_with_the_next_one_or_the_result():
+    seen = []
+
+    class Remembering(Bot):
+        def decide(self, request):
+            seen.append((request.game.id, [event.seat for event in request.events]))
+            return request.legal[0]
+
+        def end(self, result):
+            seen.append((result.game.id, [event.seat for event in result.events]))
+
+    def passed(message, seat):
+        for part in (*message.requests, *message.game_ends):
+            part.events.add(passed={"seat": seat})
+        return message
+
+    def of_unknown_kind(message):
+        for request in message.requests:
+            request.kind = 1000
+        return message
+
+    session = Session(Remembering)
+    session.receive(game_starts("a", "b"))
+    session.receive(of_unknown_kind(passed(requests(("a", 1), ("b", 1)), 1)))
+    session.receive(of_unknown_kind(passed(requests(("a", 2)), 2)))
+    session.receive(passed(requests(("a", 3)), 3))
+    session.receive(passed(requests(("a", 4)), 4))
+    session.receive(passed(game_ends("b"), 5))
+    assert seen == [("a", [1, 2, 3]), ("a", [4]), ("b", [1, 5])]
+
+
 def test_game_end_and_goodbye_get_an_empty_answer():
     session = Session(lambda request: request.legal[0])
     session.receive(game_starts("g"))
