@@ -71,6 +71,19 @@ def test_command_of_the_manifest_replaces_the_package_managers(tmp_path):
     assert programs(tmp_path, custom=()) == []
 
 
+async def test_package_in_the_bots_folder_is_refused_unless_the_manifest_fetches_nothing(tmp_path):
+    write(
+        tmp_path,
+        Cargo__lock="",
+        Cargo__toml='[dependencies]\nlocal = { path = "local" }\n',
+    )
+    launcher = ProcessGroupLauncher()
+    refused = await build(("true",), tmp_path, launcher=launcher)
+    assert refused.reason.startswith("Cargo.toml: dependencies.local.path: ")
+    assert "or set build.fetch in bot.toml" in refused.reason
+    assert (await build(("true",), tmp_path, launcher=launcher, fetch=())).ok
+
+
 def test_maven_runs_the_goals_of_the_build_without_sources(tmp_path):
     (tmp_path / "pom.xml").touch()
     [fetch] = plan_fetches(tmp_path, ("mvn", "-q", "verify"), None)
