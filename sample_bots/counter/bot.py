@@ -36,7 +36,8 @@ class Counter(Bot):
 
     def start(self, game: Game) -> None:
         """Begin without known cards, except for the two jokers of each hand in the duel."""
-        jokers = DEALT_JOKERS if game.ruleset.ghost else 0
+        self.rules = game.ruleset
+        jokers = DEALT_JOKERS if self.rules.ghost else 0
         self.known = [[0] * JOKER + [jokers] for _ in range(game.players)]
 
     def decide(self, request: Request) -> Action:
@@ -82,12 +83,17 @@ class Counter(Bot):
         return layer.size * (len(request.victims(layer)) + stays), -layer.jokers, layer.value
 
     def can_snatch(self, seat: int, layer: Layer) -> bool:
-        """Return True if a seat is known to hold a layer of this size and a higher value."""
-        known = self.known[seat]
-        higher = range(layer.value + 1, JOKER)
-        return known[JOKER] >= layer.size or any(
-            known[value] and known[value] + known[JOKER] >= layer.size for value in higher
-        )
+        """Return True if a seat is known to hold cards that snatch a layer."""
+        size = layer.size
+        *known, jokers = self.known[seat]
+        attackers = [
+            Layer(value, min(count, size), max(0, size - count))
+            for value, count in enumerate(known)
+            if count and count + jokers >= size
+        ]
+        if jokers >= size:
+            attackers.append(Layer(JOKER, 0, size))
+        return any(self.rules.snatches(attacker, layer) for attacker in attackers)
 
     def somebody_is_about_to_go_out(self, view: View) -> bool:
         """Return True if an opponent's whole hand may be one layer of known cards."""

@@ -258,7 +258,7 @@ def test_cards_that_counter_knows_are_in_the_hands(rules, players, monkeypatch):
 
 def test_counter_knows_which_seat_can_snatch_a_layer():
     counter = bot("counter")()
-    counter.known = [[0] * (JOKER + 1) for _ in range(2)]
+    counter.start(SimpleNamespace(ruleset=RULESETS["basic"], players=2))
     seven_alone = Layer(7, 1, 0)
     two_sevens = Layer(7, 2, 0)
     assert not counter.can_snatch(1, seven_alone)
@@ -267,6 +267,26 @@ def test_counter_knows_which_seat_can_snatch_a_layer():
     assert not counter.can_snatch(1, two_sevens)
     counter.known[1][JOKER] = 1
     assert counter.can_snatch(1, two_sevens)
+    assert counter.can_snatch(1, Layer(13, 1, 0))  # by the joker alone
+
+
+@pytest.mark.parametrize(
+    ("known", "layer", "rulesets"),
+    [
+        ({JOKER: 2}, Layer(JOKER, 0, 1), set()),
+        ({13: 2, JOKER: 2}, Layer(JOKER, 0, 2), set()),
+        ({1: 1, JOKER: 1}, Layer(JOKER, 0, 2), {"expert", "expert-jokers"}),
+        ({1: 1, JOKER: 1}, Layer(JOKER, 0, 3), set()),
+        ({1: 2}, Layer(13, 2, 0), {"expert"}),
+        ({1: 2}, Layer(12, 2, 0), set()),
+    ],
+)
+def test_counter_knows_what_snatches_jokers_and_thirteens(known, layer, rulesets):
+    for name, rules in RULESETS.items():
+        counter = bot("counter")()
+        counter.start(SimpleNamespace(ruleset=rules, players=2))
+        counter.known[1] = [known.get(card, 0) for card in range(JOKER + 1)]
+        assert counter.can_snatch(1, layer) == (name in rulesets)
 
 
 # Ismcts
