@@ -97,7 +97,8 @@ type Hello struct {
 	// How many games the bot can play at the same time. 0 counts as 1.
 	MaxGames uint32 `protobuf:"varint,4,opt,name=max_games,json=maxGames,proto3" json:"max_games,omitempty"`
 	// For a bot that plays several games: after a request, the referee may wait this long for requests of other
-	// games and send all of them in one message. The wait counts as time of the bot. At most one second.
+	// games and send all of them in one message. The wait counts as time of the bot, but `time_left_us` of the
+	// requests is not reduced by it. At most one second.
 	BatchWaitUs   uint32 `protobuf:"varint,5,opt,name=batch_wait_us,json=batchWaitUs,proto3" json:"batch_wait_us,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -551,8 +552,12 @@ type Request struct {
 	// Every action that is legal now, each once. There is always at least one.
 	Legal []*Action `protobuf:"bytes,6,rep,name=legal,proto3" json:"legal,omitempty"`
 	// The time for this decision, from when the referee writes the request: the decision limit or the
-	// rest of the bank, whichever is less. 0 means no limit. All requests of a message share one clock, which
-	// runs out after the sum of their times. Each is charged its share of the time to the last reply.
+	// rest of the bank, whichever is less. 0 means no limit. With a `batch_wait_us`, up to that much of the time
+	// has passed before the request is written.
+	//
+	// All requests of a message share one clock, which runs out after the sum of their times. It also runs out
+	// if no reply comes for 60 seconds more than the largest of these times. Each decision is charged its share
+	// of the time to the last reply.
 	TimeLeftUs uint64 `protobuf:"varint,7,opt,name=time_left_us,json=timeLeftUs,proto3" json:"time_left_us,omitempty"`
 	// The rest of your bank. 0 in a game without a bank.
 	BankLeftUs uint64 `protobuf:"varint,8,opt,name=bank_left_us,json=bankLeftUs,proto3" json:"bank_left_us,omitempty"`
