@@ -619,7 +619,8 @@ type View struct {
 	Snatched *Layer `protobuf:"bytes,11,opt,name=snatched,proto3" json:"snatched,omitempty"`
 	// The seat that lost the snatched layer, or that draws after it. Not set at other decisions.
 	Victim *uint32 `protobuf:"varint,12,opt,name=victim,proto3,oneof" json:"victim,omitempty"`
-	// The number of cards still to draw, the one that this decision is about included.
+	// The number of cards still to draw, the one that this decision is about included. 1 at an optional
+	// draw, 0 at decisions that are no draws.
 	CardsToDraw   uint32 `protobuf:"varint,13,opt,name=cards_to_draw,json=cardsToDraw,proto3" json:"cards_to_draw,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
