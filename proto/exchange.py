@@ -108,8 +108,7 @@ def exchange() -> Iterator[tuple[str, Message]]:
     game_end = messages.game_end(
         GAME_ID, played.unseen_events[SEAT], played.record.ranks, "", forfeited=False
     )
-    yield "game end", play_pb2.RefereeMessage.FromString(game_end)
-    yield "goodbye", play_pb2.RefereeMessage.FromString(messages.goodbye())
+    yield "game end and goodbye", play_pb2.RefereeMessage.FromString(game_end + messages.goodbye())
 
 
 def to_json(message: Message) -> str:
