@@ -38,9 +38,19 @@ def run(*command, cwd, **environment):
     return done.stdout
 
 
+def list_made(clone):
+    """Return a file for each thing that a build of a sample bot makes, by its `.gitignore`."""
+    made = []
+    for ignored in sorted(clone.glob("sample_bots/*/.gitignore")):
+        for line in ignored.read_text().splitlines():
+            path = ignored.parent / line.strip("/")
+            made.append(path / "made" / "by_a_build" if line.endswith("/") else path)
+    return made
+
+
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory):
-    """Copy all files that git knows, with their present content, because a build leaves files behind."""
+    """Copy all files that git knows, with their present content. Beside them, make what builds of the sample bots leave."""
     target = tmp_path_factory.mktemp("clone")
     listed = run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", cwd=ROOT)
     for name in filter(None, listed.split("\0")):
@@ -50,6 +60,9 @@ def clone(tmp_path_factory):
             (target / name).symlink_to(source.readlink())
         elif source.exists():
             shutil.copy(source, target / name)
+    for made in list_made(target):
+        made.parent.mkdir(parents=True, exist_ok=True)
+        made.touch()
     return target
 
 
@@ -92,7 +105,13 @@ def test_wheel_has_every_file_of_the_templates(wheel, tmp_path):
         roster.create_bot(folder, name="mine", language=language, author="Ada")
         files = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
         assert {f"referee/sample_bots/{sample}/{file}" for file in files} <= names
-    assert not [name for name in names if "node_modules" in name or "__pycache__" in name]
+    assert not [name for name in names if "__pycache__" in name]
+
+
+def test_wheel_has_nothing_that_a_build_of_a_sample_bot_makes(clone, wheel):
+    made = {f"referee/{path.relative_to(clone)}" for path in list_made(clone)}
+    assert made
+    assert sorted(made.intersection(zipfile.ZipFile(wheel).namelist())) == []
 
 
 def test_wheel_has_types_and_no_tests(wheel):
