@@ -764,6 +764,18 @@ async def test_unsolicited_replies_are_dropped_and_counted(bot):
     assert bot.session.failure is None
 
 
+async def test_guessed_reply_to_a_request_that_is_not_yet_written_is_dropped(bot):
+    await bot.start("h")
+    first, second = await bot.request("g"), await bot.request("h", 7)
+    bot.say(replies(("h", 7)))
+    await bot.wait_until_read()
+    assert (bot.session.failure, bot.session.dropped) == (None, 1)
+    for pending, pair in ((first, ("g", 1)), (second, ("h", 7))):
+        assert not pending.done()
+        bot.say(replies(pair))
+        assert (await pending).action == bytes_of(*pair)
+
+
 async def test_garbage_is_a_strike_in_the_waiting_game(bot):
     pending = await bot.request()
     bot.time.pass_us(10)
