@@ -89,7 +89,7 @@ async def test_least_recently_used_idle_process_is_stopped_if_there_are_too_many
     monkeypatch.setattr(process, "GOODBYE_S", 20.0)
     first, second = [await pool.acquire(0, spec(name)) for name in "ab"]
     first.games = second.games = 0
-    await pool.acquire(0, spec("a"))
+    (await pool.acquire(0, spec("a"))).change_games(-1)
     third = await pool.acquire(0, spec("c"))
     assert running_pids() == {pid(first), pid(third)}
     assert second.exit_code == 0, "the bot exits by itself after a goodbye"
