@@ -70,7 +70,6 @@ async def test_record_has_every_decision_with_its_times():
         (2, 102, 1),
     }
     assert not any(move.stand_in for move in record.moves)
-    assert [request.number for player in table for request in player.requests] != []
     assert sorted(request.number for player in table for request in player.requests) == list(
         range(1, request_count + 1)
     )
@@ -191,6 +190,15 @@ async def test_delay_of_the_referee_is_not_charged_to_the_bank():
     record = (await play(setup(clocks=clocks), [faulty, *players(2)])).record
     assert (record.moves[0].elapsed_us, record.moves[0].lag_us) == (900, 99)
     assert faulty.requests[1].time.bank_left_us == 4100
+    check_record(record)
+
+
+async def test_lag_of_a_reply_is_not_charged_to_the_bank():
+    clocks = Clocks(decision_us=50, bank_us=900)
+    player = FunctionPlayer(chance(1), elapsed_us=50, lag_us=9)
+    record = (await play(setup(clocks=clocks), [player, *players(2)])).record
+    banks = [request.time.bank_left_us for request in player.requests]
+    assert banks[:3] == [900, 850, 800]
     check_record(record)
 
 
