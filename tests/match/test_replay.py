@@ -36,14 +36,6 @@ def tamper(record, index, **changes):
     return replace(record, moves=tuple(moves))
 
 
-def swap_deck(record):
-    deck = list(record.deck)
-    first = next(index for index, card in enumerate(deck) if card != deck[0])
-    deck[0], deck[first] = deck[first], deck[0]
-    deck[50], deck[0] = deck[0], deck[50]
-    return replace(record, deck=tuple(deck))
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -168,6 +160,18 @@ async def test_invented_forfeit_is_a_difference(record, cause, number):
         check_record(charge(record, seat, cause, move))
 
 
+@pytest.mark.parametrize("cause", [Cause.OUT_OF_TIME, Cause.STRIKES])
+async def test_forfeit_at_a_decision_cannot_come_before_the_first_request(cause):
+    cannot = Forfeit(Cause.NO_START, Evidence(detail="no such file"))
+    table = [*(FunctionPlayer(chance(seat)) for seat in range(2)), cannot]
+    record = (await play(setup(), table)).record
+    check_record(record)
+    (fault,) = record.faults
+    assert record.moves[fault.move].seat != fault.seat
+    with pytest.raises(Difference, match=r"seat 2: a forfeit .*: the stand-in must make move 1"):
+        check_record(replace(record, faults=(replace(fault, cause=cause),)))
+
+
 @pytest.mark.parametrize("cause", sorted(set(Cause) - STRIKE_CAUSES, key=lambda each: each.value))
 async def test_strike_of_a_cause_that_costs_the_game_is_a_difference(cause):
     record = await play_with_strikes(2)
@@ -271,6 +275,14 @@ async def test_time_at_the_limit_and_in_a_batch_is_possible(record):
     check_record(tamper(longer, 3, batch_size=3, wall_us=23, lag_us=2))
 
 
+async def test_game_that_is_shorter_than_its_decisions_with_their_lags_is_a_difference(record):
+    late = tamper(record, 3, elapsed_us=LIMIT_US, lag_us=9)
+    needed_us = sum(move.elapsed_us + move.lag_us for move in late.moves)
+    check_record(replace(late, duration_us=needed_us))
+    with pytest.raises(Difference, match=f"but its decisions took {needed_us} us"):
+        check_record(replace(late, duration_us=needed_us - 1))
+
+
 async def test_fault_and_its_move_must_have_the_same_times():
     record = await play_with_strikes(2)
     fault, at = record.faults[0], record.faults[0].move
@@ -348,12 +360,30 @@ async def test_crash_and_its_move_must_have_the_same_times():
         check_record(tamper(record, 0, elapsed_us=12))
 
 
+async def test_illegal_action_and_its_move_must_have_the_same_times():
+    table = [FunctionPlayer(lambda _request: Choice.TAKE), *(FunctionPlayer(chance(1)),) * 2]
+    record = (await play(setup(), table)).record
+    check_record(record)
+    assert (record.faults[0].cause, record.faults[0].evidence.elapsed_us) == (Cause.ILLEGAL, 7)
+    with pytest.raises(Difference, match="move 1: the times of the fault differ"):
+        check_record(tamper(record, 0, elapsed_us=0))
+
+
 async def test_decision_with_an_empty_bank_is_a_difference():
     table = [FunctionPlayer(chance(seat), elapsed_us=0) for seat in range(3)]
     record = (await play(setup(clocks=BANK), table)).record
     check_record(record)
     with pytest.raises(Difference, match="move 1: seat 0 decides with an empty bank"):
         check_record(replace(record, clocks=replace(BANK, bank_us=0)))
+
+
+async def test_charge_of_a_batch_need_not_be_an_equal_share_if_there_is_a_bank():
+    clocks = Clocks(bank_us=60_000_000)
+    table = [FunctionPlayer(chance(seat)) for seat in range(3)]
+    record = tamper((await play(setup(clocks=clocks), table)).record, 3, batch_size=2, wall_us=60)
+    check_record(record)
+    with pytest.raises(Difference, match="7 us are charged for one of 2 requests that took 60 us"):
+        check_record(replace(record, clocks=Clocks()))
 
 
 async def test_bank_that_does_not_add_up_is_a_difference():
