@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from simulated import play, tables
 
 from referee.ratings.analysis import Analysis
-from referee.ratings.judge import Judge, PairVerdict, Verdict, allowed_errors
+from referee.ratings.judge import Judge, PairVerdict, Verdict, _follow_chain, allowed_errors
 from referee.ratings.stopping import StopCondition, look_rounds
 
 pytestmark = pytest.mark.unmeasured
@@ -133,6 +133,12 @@ def test_more_looks_or_tables_need_more_certainty():
     assert pair.verdict is Verdict.OPEN
 
 
+@pytest.mark.parametrize(("chance", "verdict"), [(0.98, Verdict.OPEN), (0.99, Verdict.AHEAD)])
+def test_allowed_error_is_shared_among_the_pairs_of_neighbours(chance, verdict):
+    found = JUDGE.look({"basic": Leads(chance, a=27.0, b=26.0, c=25.0)})
+    assert list_verdicts(found) == [verdict] * 2
+
+
 def settle(chance, **ratings):
     """Return the verdicts of the first of three looks, at which all neighbours had this chance."""
     return SEVERAL.look({"basic": Leads(chance, **ratings)})
@@ -179,6 +185,19 @@ def test_bot_is_ahead_of_all_bots_that_a_chain_of_verdicts_puts_below():
     for bots in (("a", "c"), ("c", "a")):
         found = later.compare("basic", *bots)
         assert (found.bot, found.below, found.verdict) == ("a", "c", Verdict.AHEAD)
+
+
+def test_chains_that_contradict_each_other_put_no_bot_ahead():
+    ahead = [("a", "x"), ("x", "b"), ("b", "y"), ("y", "a")]
+    final = {
+        ("basic", frozenset(pair)): PairVerdict(
+            bot=pair[0], below=pair[1], chance=0.999, verdict=Verdict.AHEAD
+        )
+        for pair in ahead
+    }
+    assert _follow_chain("basic", ("a", "b"), final) is None
+    final.popitem()
+    assert _follow_chain("basic", ("b", "a"), final) == ("a", "b")
 
 
 @pytest.mark.parametrize(("chance", "verdict"), [(0.9999, Verdict.AHEAD), (0.6, Verdict.OPEN)])
