@@ -386,3 +386,21 @@ async def test_reply_in_the_grace_period_gives_the_batch_more_time(bot):
     for request in batch[1:]:
         bot.reply(request, b"")
     assert {each.reply.result().lag_us for each in batch} == {0}
+
+
+async def test_slowest_decision_of_the_bot_says_how_much_time_to_reserve(bot):
+    assert bot.requests.reserve_us is None
+    for took_us, slowest_us in ((3000, 3000), (1000, 3000), (5000, 5000)):
+        request = bot.write()
+        bot.time.creep_us(took_us)
+        bot.reply(request, b"")
+        assert bot.requests.reserve_us == 4 * slowest_us
+
+
+async def test_batch_that_is_overdue_counts_as_its_replies_and_one_more_slow_decision(bot):
+    for replies in (1, 0):
+        batch = bot.write_batch(LIMIT_US, LIMIT_US, LIMIT_US)
+        for request in batch[:replies]:
+            bot.reply(request, b"")
+        bot.time.creep_us(3 * LIMIT_US + REPLY_GRACE_US)
+        assert bot.requests.reserve_us == 4 * 3 * LIMIT_US // (replies + 1)

@@ -16,7 +16,7 @@ from referee.bots.clock import (
 from referee.bots.inbox import FLOOD_QUOTA, MESSAGE_LIMIT
 from referee.bots.outbox import Cores
 from referee.bots.server import OWN, Sender
-from referee.bots.session import MAX_MISSED, Session
+from referee.bots.session import MAX_BATCH_WAIT_US, MAX_MISSED, Session
 from referee.errors import Cause, Evidence, Forfeit, Strike, VoidGame
 from referee.pb import play_pb2, table_pb2
 from referee.protocol import messages
@@ -126,7 +126,7 @@ class Bot:
 
     async def wait_until_read(self):
         """Wait until the session has processed all messages of the bot."""
-        while not self.stream.said.empty():
+        while not self.stream.said.empty() and not self.serving.done():
             await run_ready_tasks()
         await run_ready_tasks()
 
@@ -552,6 +552,19 @@ async def test_batch_of_a_bot_that_was_quick_is_large(bot):
     assert await request_many(bot, BATCH_LIMIT_US // 4) == 9
 
 
+async def test_decision_takes_at_most_its_limit_of_the_time_of_a_batch(bot):
+    """Four times the bot's slowest decision is more than the limit of a decision."""
+    for game in MANY:
+        await bot.start(game)
+    limit_us = BATCH_LIMIT_US // 8
+    pending = asyncio.ensure_future(bot.session.request("g", 1, request_bytes("g", 1), limit_us))
+    await run_ready_tasks()
+    bot.time.pass_us(limit_us)
+    bot.say(replies(("g", 1)))
+    await pending
+    assert await request_many(bot, limit_us) == 9
+
+
 async def test_bot_that_lingers_pays_for_the_wait(new_bot):
     new_bot.say(hello(max_games=9, batch_wait_us=700))
     await new_bot.session.wait_for_hello(LIMIT_US, new_bot.time.now_ns)
@@ -572,6 +585,31 @@ async def test_bot_that_lingers_pays_for_the_wait(new_bot):
     new_bot.time.pass_us(1000)
     new_bot.say(replies(("g", 1)))
     assert (await pending).elapsed_us == 1700
+
+
+async def test_bot_cannot_linger_for_longer_than_the_largest_wait(new_bot):
+    new_bot.say(hello(max_games=9, batch_wait_us=50 * MAX_BATCH_WAIT_US))
+    await new_bot.session.wait_for_hello(LIMIT_US, new_bot.time.now_ns)
+    for game in "gh":
+        await new_bot.start(game)
+    await Rival(new_bot.cores).think()
+    pending = await new_bot.request("g")
+    new_bot.time.pass_us(MAX_BATCH_WAIT_US - 1)
+    assert new_bot.session.lingers
+    new_bot.time.pass_us(1)
+    assert not new_bot.session.lingers
+    pending.cancel()
+
+
+async def test_failed_bot_claims_no_core(bot):
+    rival = Rival(bot.cores)
+    await rival.think()
+    pending = await bot.request("g")
+    bot.session.fail(VoidGame("the process has ended"))
+    with pytest.raises(VoidGame):
+        await pending
+    rival.stop()
+    assert bot.cores.take()
 
 
 async def test_bot_that_hangs_gets_one_request_at_a_time_and_then_fails(bot):
@@ -774,6 +812,15 @@ async def test_guessed_reply_to_a_request_that_is_not_yet_written_is_dropped(bot
         assert not pending.done()
         bot.say(replies(pair))
         assert (await pending).action == bytes_of(*pair)
+
+
+async def test_superfluous_ready_beside_a_valid_reply_is_ignored(bot):
+    pending = await bot.request()
+    message = replies(("g", 1))
+    message.ready.add(game_id="g")
+    bot.say(message)
+    assert (await pending).action == bytes_of("g", 1)
+    assert bot.session.dropped == 0
 
 
 async def test_garbage_is_a_strike_in_the_waiting_game(bot):
