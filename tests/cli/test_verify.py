@@ -131,6 +131,10 @@ STATEMENTS = {
         "UPDATE records SET record = zeroblob(50) WHERE game_id = :game",
         "cup-2: league: the record of cup-2 cannot be read",
     ),
+    "the record of another game": (
+        "UPDATE records SET record = (SELECT record FROM records WHERE game_id = :other) WHERE game_id = :game",
+        "cup-2: the stored record is that of game cup-3",
+    ),
     "a record that has gone": (
         "DELETE FROM records WHERE game_id = :game",
         "cup-2: league: no game 'cup-2' is stored",
@@ -152,7 +156,19 @@ STATEMENTS = {
         "cup-2: ruleset: the table of results has basic, the record classic",
     ),
     "how it ended": (
+        "UPDATE results SET termination = 'exhausted' WHERE game_id = :game",
+        "cup-2: the end or the times in the table of games differ from the record",
+    ),
+    "the number of decisions": (
         "UPDATE results SET decisions = decisions + 1 WHERE game_id = :game",
+        "cup-2: the end or the times in the table of games differ from the record",
+    ),
+    "when it began": (
+        "UPDATE results SET started_at_us = started_at_us - 1 WHERE game_id = :game",
+        "cup-2: the end or the times in the table of games differ from the record",
+    ),
+    "how long it lasted": (
+        "UPDATE results SET duration_us = duration_us + 1 WHERE game_id = :game",
         "cup-2: the end or the times in the table of games differ from the record",
     ),
     "the speed of the machine": (
@@ -206,7 +222,8 @@ STATEMENTS = {
 def test_other_changes_are_detected(here, database, what):
     statement, says = STATEMENTS[what]
     (faulty,) = database.execute("SELECT min(game_id) FROM faults").fetchone()
-    keys = {"game": key_of(database, "cup-2"), "faulty": faulty}
+    keys = {name: key_of(database, game) for name, game in (("game", "cup-2"), ("other", "cup-3"))}
+    keys["faulty"] = faulty
     changed = database.execute(
         statement, {key: keys[key] for key in keys if f":{key}" in statement}
     )
@@ -293,6 +310,12 @@ def test_kept_games_are_verified_except_their_decks(here, database):
     )
     assert here.referee("verify", "cup").stdout == "cup: 12 games verified.\n"
     (game,) = database.execute("SELECT name FROM games WHERE match_id IS NULL LIMIT 1").fetchone()
+    more = "UPDATE seats SET score = score + {} WHERE seat = 0 AND game_id = ?"
+    database.execute(more.format(1), (key_of(database, game),))
+    done = here.referee("verify")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"referee: {game}: scores: the table of results has ")
+    database.execute(more.format(-1), (key_of(database, game),))
     change(database, game, with_=one_move_less)
     done = here.referee("verify")
     assert done.returncode == 1
