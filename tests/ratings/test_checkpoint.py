@@ -122,6 +122,16 @@ def test_renumbered_bots_keep_the_checkpoint_and_renamed_ones_do_not():
     assert set(ratings.table()["basic"]) == {"a", "b", "c", "x"}
 
 
+def test_changed_ruleset_of_a_game_invalidates_the_checkpoint():
+    first, second = (
+        [game_result("ab", (1, 2), ruleset=ruleset) for ruleset in ("basic", "duel", each)]
+        for each in ("basic", "duel")
+    )
+    _, kept = rate_from_checkpoint(None, columns(first))
+    ratings, _ = rate_from_checkpoint(kept, columns(second))
+    assert ratings.table() == rate(second) != rate(first)
+
+
 def test_changed_settings_or_predecessors_invalidate_the_checkpoint():
     for more in (
         {"settings": Settings(tau=0.3)},
