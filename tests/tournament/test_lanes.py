@@ -131,6 +131,24 @@ def test_a_bundle_that_loses_its_worker_three_times_stops_the_run():
         lanes.put_back(lanes.take(0))
 
 
+def test_a_finished_bundle_resets_the_count_of_lost_workers():
+    lanes = make_lanes(schedule(lanes=3), workers=3)
+    for _ in range(2):
+        for _ in range(MAX_LOSSES - 1):
+            lanes.put_back(lanes.take(0))
+        finish(lanes, lanes.take(0))
+
+
+def test_a_bundle_keeps_the_forfeits_before_it():
+    lanes = make_lanes(schedule(lanes=3), workers=3, suspend_after=1)
+    bundle = lanes.take(0)
+    (game,) = bundle.games
+    lanes.note_result(game, [0])
+    assert bundle.forfeits.suspended() == frozenset()
+    finish(lanes, bundle)
+    assert find_suspended(lanes) == {game.bots[0]}
+
+
 def play_lane(lanes: Lanes, forfeiting: str) -> list[tuple[int, frozenset[str]]]:
     """Let one bot forfeit all of its games; return the lane and the suspended bots of each bundle."""
     out = []
