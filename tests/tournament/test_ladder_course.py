@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, count
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,8 @@ from referee.tournament.config import (
 from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import extend_tournament, find_state, find_tournament
 from referee.tournament.ladder import LadderCourse, make_course
+from referee.tournament.verify import verify_tournament
+from referee.tournament.verify_league import LeagueTournament
 
 SAMPLE_BOTS = Path(__file__).parents[2] / "sample_bots"
 BOTS = ("greedy", "random", "bait", "counter")
@@ -269,6 +271,21 @@ def test_ladder_ends_at_the_first_look_after_its_minutes(open_cup, tmp_path, mon
         extend_tournament(
             cup.league, find_tournament(cup.league, "cup"), 1, seed=bytes(32), now_us=0
         )
+
+
+def test_ladder_without_time_plays_up_to_the_first_look_after_a_game(open_cup):
+    cup, hours = open_cup(), count(step=3600)
+    assert cup.play(now_s=lambda: next(hours))
+    assert cup.stopped_after == 1
+    assert len(cup.league.forfeits("cup")) == 20
+
+
+def test_extension_of_a_ladder_is_detected(open_cup):
+    cup = open_cup()
+    claim = LeagueTournament(cup.league, "cup")
+    claim.parts *= 2
+    with pytest.raises(Difference, match="a ladder has no extension"):
+        verify_tournament(claim)
 
 
 def test_other_tables_than_the_chosen_ones_are_detected(open_cup, monkeypatch):
