@@ -184,10 +184,27 @@ def test_bot_that_won_in_few_matches_is_not_in_the_centre():
     rarely = [duel("c", "a", 10), *(duel("a", "c", n) for n in range(11, 20))]
     found = analysis(*fair, *rarely)
     assert found.centre.tolist() == [True, True, False]
+    thrice, twice = ([duel("c", "a", n) for n in range(20, last)] for last in (22, 21))
+    assert analysis(*fair, *rarely, *twice).centre.tolist() == [True, True, False]
+    assert analysis(*fair, *rarely, *thrice).centre.all()
     assert None not in (found.bots()[2].rating.low, found.bots()[2].rating.high)
     assert analysis(*rarely).centre.all(), "there are no others"
     hopeless = [duel("c", "d", n) for n in range(20, 25)]
     assert analysis(*fair, *rarely, *hopeless).centre.tolist() == [True, True, False, False]
+
+
+def test_no_bot_is_alone_in_the_centre():
+    """Only a ranked above others, and below others, in three matches."""
+    twice = [duel(bot, "a", 2 * n + m) for n, bot in enumerate("bc") for m in range(2)]
+    rest = [duel("a", bot, 10 * n + m) for n, bot in enumerate("bc", 1) for m in range(9)]
+    assert analysis(*twice, *rest).centre.all()
+
+
+def test_lead_is_as_certain_as_the_bot_with_fewer_matches():
+    often = [duel("bc"[n % 2], "cb"[n % 2], n) for n in range(48)]
+    found = analysis(*often, duel("a", "b", 48), duel("a", "b", 49))
+    assert [found.count_matches(bot) for bot in "ab"] == [2, 50]
+    assert found.pair("a", "b").chance < 0.8
 
 
 def test_bots_that_no_games_connect_are_not_compared():
