@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hand_made import game_result
 from simulated import covers, play, tables, true_win_shares
 
-from referee.ratings.intervals import sum_matches
-from referee.ratings.win_shares import win_share_intervals
+from referee.ratings.intervals import sum_matches, wilson_intervals
+from referee.ratings.win_shares import _estimate_variances, win_share_intervals
+from referee.result_columns import ResultColumns
 
 PER_BOT = 12
 MEASURES = "measures large schedules and long statistics"
@@ -62,6 +64,30 @@ def test_bot_has_no_interval_after_one_match():
     found = win_share_intervals(sum_matches(results))
     assert [each.low is None for each in found] == [False, False, True, True]
     assert [each.high is None for each in found] == [False, False, True, True]
+
+
+def test_two_bots_after_four_matches_have_the_interval_of_the_formula():
+    """Both have the variance 1/12 with 3 degrees of freedom: 4/3 times that of independent games."""
+    ranks = [(1, 2), (1, 2), (2, 1), (2, 1)]
+    played = [game_result("ab", each, match=match) for match, each in enumerate(ranks)]
+    results = ResultColumns.from_results(played).by_ruleset()["basic"]
+    common = (3 * 4 / 3 + 1) / (
+        3 + 1
+    )  # the wins of the two bots depend on each other: 3 degrees, not 6
+    games = 4 / ((3 * 4 / 3 + 20 * common) / 23)
+    quantile = 2.776  # of Student's t with 3 + 1 degrees of freedom
+    half = np.array([0.5])
+    [wanted] = wilson_intervals(half, np.array([games]), np.array([quantile]))
+    for found in win_share_intervals(sum_matches(results)):
+        assert (found.low, found.high) == pytest.approx((wanted.low, wanted.high), rel=1e-3)
+
+
+def test_variance_from_differences_of_neighbours_has_fewer_degrees_of_freedom():
+    """Each of three bots meets two others of unlike strength, in four matches."""
+    results = play(np.array([75.0, 50.0, 25.0]), circle(3, 2, 4), np.random.default_rng(1))
+    sums = sum_matches(results)
+    _, freedom = _estimate_variances(sums, sums.wins.sum(axis=0) / sums.games.sum(axis=0))
+    assert freedom.tolist() == [2.25] * 3
 
 
 def test_different_opponents_do_not_make_the_interval_wider():
