@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 from simulated import BETA, play, styles, tables
 
-from referee.ratings.collusion import _deviation_in_a_game, collusion_figures
+from referee.ratings.collusion import (
+    _deviation_in_a_game,
+    _PairEffects,
+    _quantiles,
+    collusion_figures,
+)
 
 pytestmark = pytest.mark.unmeasured
 
@@ -72,6 +79,36 @@ def test_help_that_styles_explain_is_no_hint():
     assert pair.excess.low > 0
     assert pair.excess.high < pair.limit
     assert not pair.suspicious
+
+
+def test_help_above_the_excess_of_all_styles_but_below_the_practical_limit_is_no_hint():
+    results = with_help(simulated(), 11)
+    [pair] = [
+        each for each in collusion_figures(results) if (each.bot, each.other) == ("bot00", "bot01")
+    ]
+    assert pair.limit == pytest.approx(1.5 * _deviation_in_a_game(results))
+    assert 1.2 * _deviation_in_a_game(results) < pair.excess.low
+    assert pair.excess.value < pair.limit
+    assert not pair.suspicious
+
+
+def test_limit_of_a_pair_comes_from_the_excesses_of_the_other_bots():
+    """The excesses of all pairs of five bots are 1, except for one of 2."""
+    bots = np.array(list(permutations(range(5), 2)))
+    excess = np.ones(len(bots))
+    excess[0] = 2
+    limits = _PairEffects.style_limits(SimpleNamespace(bots=bots, excess=excess))
+    # 20 excesses with the sum of squares 23 have 20 - 9 degrees of freedom, and 9 without the two bots themselves;
+    # 3.833 is the quantile 1 - 0.05 / 20 of Student's t with 8 degrees of freedom
+    for pair, own in (((0, 1), 5), ((1, 0), 5), ((3, 4), 2)):
+        variance = (23 * 11 / 20 - own) / 9 * 20 / 11
+        [at] = np.flatnonzero((bots == pair).all(axis=1))
+        assert limits[at] == pytest.approx(3.833 * np.sqrt(variance), rel=1e-3)
+
+
+def test_pairs_share_the_error_of_the_test_against_the_practical_limit():
+    # the quantile 1 - 0.05 / 10 of Student's t with 9 degrees of freedom
+    assert _quantiles(np.full(10, 9.0)) == pytest.approx(3.250, rel=1e-3)
 
 
 def test_a_large_excess_among_many_is_no_hint():

@@ -9,7 +9,12 @@ import pytest
 from hand_made import game_result
 from simulated import games, play, tables
 
-from referee.ratings.effects import luck_figures, machine_figures, seat_figures
+from referee.ratings.effects import (
+    _between_matches,
+    luck_figures,
+    machine_figures,
+    seat_figures,
+)
 from referee.result_columns import NOBODY, ResultColumns
 
 pytestmark = pytest.mark.unmeasured
@@ -73,6 +78,13 @@ def test_share_of_luck_is_estimated(luck, seats):
     assert found.hand.low - 0.03 <= luck <= found.hand.high + 0.03
     assert found.bots.value < 0.02
     assert found.hand.value + found.bots.value + found.rest.value == pytest.approx(1)
+
+
+def test_residual_variance_of_two_seats_is_that_of_the_leads_of_a_pair():
+    pairs, leads = np.array([[0, 1], [0, 1], [0, 2]]), np.array([0.0, 2.0, 5.0])
+    variances, usable = _between_matches(pairs, leads)
+    assert variances.tolist() == [2, 2, 0]
+    assert usable.tolist() == [True, True, False]
 
 
 def test_strength_of_bots_is_not_counted_as_luck():
