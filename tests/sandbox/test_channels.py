@@ -29,6 +29,8 @@ PYTHON = os.path.realpath(sys.executable)
 SYMBOLS = 16
 NAMED = {"Core", "PageCache", "InodeNumbers", "SocketCookies", "EventIds"}
 """The channels that nothing closes. The README of the sandbox names them."""
+NOISY = {"Core", "PageCache"}
+"""The named channels in which other programs of a busy machine can disturb every bit."""
 OF_ONE_USER = {"PipePages", "ModificationTime"}
 """The channels that are open only if the sandboxes have the same user, because the referee is not root."""
 README = Path(bubblewrap.__file__).with_name("README.md")
@@ -213,9 +215,13 @@ async def test_bits_pass_between_two_processes_of_one_sandbox(start_lanes):
 
 
 @pytest.mark.extended("measures channels between sandboxes")
-async def test_named_channels_are_measured(lanes):
-    """Print the bits per second of the channels that nothing closes. A busy machine lets fewer bits pass."""
+async def test_named_channels_pass_bits(lanes):
+    """A channel that does not pass bits any more must go from the README. A busy machine lets fewer bits pass."""
+    found = {}
     for name in sorted(NAMED):
-        bits, elapsed_s = await measure_bits(name, *lanes)
-        passed = f"{bits * SYMBOLS:6.1f} of {SYMBOLS} bits, {bits / elapsed_s:8.0f} bits/s"
+        found[name], elapsed_s = await measure_bits(name, *lanes)
+        passed = (
+            f"{found[name] * SYMBOLS:6.1f} of {SYMBOLS} bits, {found[name] / elapsed_s:8.0f} bits/s"
+        )
         print(f"{name:20} {passed}")  # noqa: T201 - for `-s`
+    assert all(bits for name, bits in found.items() if name not in NOISY), found
