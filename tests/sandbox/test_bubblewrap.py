@@ -8,8 +8,9 @@ import pytest
 from programs import tool
 
 from referee.errors import UserError
-from referee.sandbox import bubblewrap, mounts
+from referee.sandbox import Access, Limits, bubblewrap, mounts
 from referee.sandbox.folders import require_home
+from referee.sandbox.resources import ProgramSpec
 
 
 @pytest.fixture
@@ -122,3 +123,20 @@ def test_user_without_a_home_folder_has_toolchains_but_no_build(monkeypatch, tmp
     assert toolchains("go", opened, "/bin") == [opened]  # and not /
     with pytest.raises(UserError, match="has no account and no home folder: set HOME"):
         require_home()
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        *(f"--unshare-{name}" for name in ("cgroup-try", "ipc", "net", "pid", "user", "uts")),
+        *("--cap-drop ALL", "--die-with-parent", "--new-session", "--seccomp 4"),
+        *("--remount-ro /", "--remount-ro /dev"),
+    ],
+)
+def test_bubblewrap_is_asked_for_every_protection(tmp_path, option):
+    """If a protection fails, the tests of sandboxes are skipped as on a machine that does not give it."""
+    bwrap = Path("/usr/bin/bwrap")
+    program = ProgramSpec(("true",), tmp_path, {}, Limits(), Access())
+    shown = mounts.Mounts(None, mounts.Overlays(bwrap), None)
+    words = bubblewrap.command_line(bwrap, program, shown, has_filter=True)
+    assert f" {option} " in " ".join(words)

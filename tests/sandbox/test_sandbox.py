@@ -25,6 +25,7 @@ from strongest_isolation import strongest
 from referee.errors import Cause, Forfeit, VoidGame
 from referee.sandbox import Access, Limits, bubblewrap, init, seccomp
 from referee.sandbox.cgroups import Cgroups
+from referee.sandbox.mounts import empty_folders
 from referee.sandbox.sandbox import SandboxedProgram, SandboxLauncher
 from referee.sandbox.sweeper import SWEEPER
 
@@ -131,6 +132,72 @@ async def test_environment_in_the_sandbox_is_exactly_what_was_given(launcher, pl
 async def test_no_file_descriptor_is_inherited(python):
     launched = await python("import os; print(os.listdir('/proc/self/fd'))")
     assert eval(await read_all(launched)) == ["0", "1", "2", "3"]  # noqa: S307 - 3 lists the folder
+
+
+NAMESPACES = ("ipc", "mnt", "net", "pid", "user", "uts")
+
+
+async def test_program_has_no_rights_and_namespaces_of_its_own(python):
+    launched = await python(
+        f"""
+        import json, os, resource
+        status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+        limits = map(resource.getrlimit, (resource.RLIMIT_CORE, resource.RLIMIT_MSGQUEUE))
+        print(json.dumps([
+            [int(value, 16) for name, value in status.items() if name.startswith("Cap")],
+            int(status["NoNewPrivs"]),
+            list(limits),
+            os.getpgrp() == os.getpid(),
+            os.getsid(0),
+            [os.readlink(f"/proc/self/ns/{{name}}") for name in {NAMESPACES}],
+        ]))
+        """
+    )
+    found = json.loads(await read_all(launched))
+    capabilities, no_new_rights, limits, leads_its_group, session, namespaces = found
+    assert capabilities == [0] * 5
+    assert no_new_rights == 1
+    assert limits == [[0, 0], [0, 0]]
+    assert leads_its_group
+    assert session == 1, "the session of the referee, or of another program"
+    own = [os.readlink(f"/proc/self/ns/{name}") for name in NAMESPACES]  # noqa: PTH115 - as in the program
+    assert not set(own) & set(namespaces)
+
+
+async def test_umask_of_the_referee_does_not_count_in_the_sandbox(launch):
+    before = os.umask(0o027)
+    try:
+        launched = await launch("sh", "-c", "umask")
+    finally:
+        os.umask(before)
+    assert await read_all(launched) == "0022\n"
+
+
+async def test_program_cannot_write_in_folders_of_the_sandbox_itself(python):
+    folders = ["/", "/dev", *map(str, empty_folders())]
+    launched = await python(
+        f"""
+        for folder in {folders}:
+            try:
+                open(folder + "/file", "w")
+            except OSError as error:
+                print(error.strerror)
+        """
+    )
+    assert (await read_all(launched)).splitlines() == ["Read-only file system"] * len(folders)
+
+
+async def test_program_cannot_read_the_memory_or_environment_of_process_1(python):
+    launched = await python(
+        """
+        for file in ("mem", "environ"):
+            try:
+                open(f"/proc/1/{file}", "rb")
+            except OSError as error:
+                print(error.strerror)
+        """
+    )
+    assert (await read_all(launched)).splitlines() == ["Permission denied"] * 2
 
 
 async def test_program_may_have_the_smallest_limit_of_open_files(python):
