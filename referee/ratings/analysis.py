@@ -213,8 +213,9 @@ class Analysis:
     def chance_of_lead(self, first: str, second: str, more: float = 0.0) -> float | None:
         """Return the probability that the rating of `first` minus the rating of `second` is above `more`.
 
-        If `first` did not beat `second`, not even over a chain of bots (`fit.find_beaten`), only the prior sets a lower limit
-        to this lead. The probability is then at most 0.5. In the same way it is at least 0.5 if only `first` beat `second`.
+        Below, a bot has beaten another one also if it did so over a chain of bots (`fit.find_beaten`). If only `second` beat
+        `first`, only the prior sets a lower limit to this lead, and the probability is at most 0.5. If only `first` beat
+        `second`, the probability is at least 0.5. If each beat the other, it has no such limit.
 
         Return None if neither beat the other, or if one of the bots has played fewer than two matches. Raises ValueError if
         one of the bots has not played.

@@ -28,7 +28,8 @@ from referee.sandbox import Isolation
 from referee.store import HostFigures
 
 MAX_LOSSES = 3
-"""The tournament stops with an error when a lane has lost its worker this many times since its last finished stretch."""
+"""The tournament stops with an error when a lane has lost its worker this many times in a row. The count starts again when a
+worker returns from a stretch of the lane, even if it has not played all games of the stretch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,7 +265,7 @@ class Lanes:
     def put_back(self, stretch: Stretch) -> None:
         """Note that the worker of a stretch was lost. The lane plays the same bundles next.
 
-        Raises RefereeError if the lane has lost its worker `MAX_LOSSES` times since its last finished stretch.
+        Raises RefereeError if the lane has lost its worker `MAX_LOSSES` times in a row.
         """
         losses = self._losses[stretch.lane] = self._losses.get(stretch.lane, 0) + 1
         if losses >= MAX_LOSSES:

@@ -120,7 +120,7 @@ class Feeder:
     async def feed_worker(self, number: int) -> None:
         """Send one stretch after the other to worker `number`, and store the games that it has played of each stretch.
 
-        If the worker is lost, the stretch is sent to a new worker. After `drain` it is not sent again. Raises
+        If the worker is lost before `drain`, a new worker gets the stretch. After `drain` no worker gets a stretch. Raises
         RefereeError if the worker of the same stretch is lost `MAX_LOSSES` times. Raises all errors of `store_games`, and
         all errors of `WorkerGroup.submit` except WorkerLostError.
         """
