@@ -73,6 +73,17 @@ def test_cgroup_of_version_2_limits_and_measures(version_2, tmp_path):
     assert (cgroup.cpu_s, cgroup.peak_memory_kib) == (1.5, 5 << 10)
 
 
+def test_cgroup_of_version_1_limits_swap_and_tcp_buffers_too(tmp_path):
+    hierarchy = Hierarchy(tmp_path, frozenset({"memory"}), 1)
+    cgroup = Cgroups((hierarchy,)).create(Limits(memory_mib=100))
+    folder = Path(cgroup.procs_files[0]).parent
+    assert {file.name: int(file.read_text()) >> 20 for file in folder.iterdir()} == {
+        "memory.limit_in_bytes": 100 + 16,
+        "memory.memsw.limit_in_bytes": 100 + 16,
+        "memory.kmem.tcp.limit_in_bytes": 64,
+    }
+
+
 def test_cgroup_of_a_killed_referee_is_removed(version_2, tmp_path):
     cgroups = Cgroups.find(version_2)
     cgroups.create(Limits())
