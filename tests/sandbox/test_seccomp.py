@@ -137,6 +137,18 @@ def test_calls_of_another_architecture_are_refused(call):
     assert call(0x40000000 | 101) == ERRNO | errno.ENOSYS
 
 
+def test_filters_of_both_machines_refuse_the_same_calls():
+    """Only x86-64 has calls for its ports."""
+    intel, arm = (set(seccomp.ARCHITECTURES[name].refused) for name in ("x86_64", "aarch64"))
+    assert intel - arm == {"ioperm", "iopl"}
+    assert arm < intel
+    io_uring = {"io_uring_enter", "io_uring_register", "io_uring_setup"}
+    kernel = {"bpf", "keyctl", "perf_event_open", "userfaultfd"}
+    namespaces = {"mount", "move_mount", "open_tree", "pivot_root", "setns", "unshare"}
+    others = {"pidfd_getfd", "process_vm_readv", "process_vm_writev", "ptrace"}
+    assert io_uring | kernel | namespaces | others < arm
+
+
 def test_unknown_machine_has_no_filter():
     assert seccomp.build_filter("riscv64", allow_locks=False) is None
 
