@@ -25,6 +25,7 @@ from referee.clocks import SECOND_US, Clocks
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
 from referee.match.play import GameSetup
 from referee.match.replay import check_record
+from referee.protocol import messages
 from referee.records import BotId, GameRecord
 from referee.rules.events import Termination
 from referee.rules.ruleset import RULESETS
@@ -101,6 +102,18 @@ async def play(settings):
     await player.close()
     assert not list(settings.folder.iterdir())
     assert set(psutil.Process().children(recursive=True)) <= before
+
+
+async def test_start_of_the_game_has_the_seed_of_the_seat_and_the_names(play, monkeypatch):
+    starts, make = {}, messages.game_start
+
+    def note(opaque_id, **start):
+        starts[start["view"].seat] = opaque_id, start["seed"], start["names"]
+        return make(opaque_id, **start)
+
+    monkeypatch.setattr(messages, "game_start", note)
+    await play(replace(make_task(1, "fair", "fair"), seeds=(70, 71), names=("ann", "bob")))
+    assert starts == {seat: ("opaque-1", 70 + seat, ("ann", "bob")) for seat in range(2)}
 
 
 async def test_every_fault_has_the_standard_error_of_its_bot(play):
