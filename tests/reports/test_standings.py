@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from played import standings
 
+from referee.ratings.analysis import Analysis
 from referee.ratings.trueskill import Rating, rate
-from referee.reports.rating_rows import Tally
+from referee.reports.rating_rows import Tally, rating_rows
+from referee.result_columns import ResultColumns
 
 DUELS = [
     game_result(("a", "b"), (1, 2), (10, 4), game_id="cup-1", match=0),
@@ -63,11 +65,15 @@ def test_nobody_wins_a_game_that_all_forfeited():
 def test_rank_is_by_conservative_rating_then_mu_and_is_shared():
     games = [game_result(tuple("abcd"), (1, 1, 1, 1), (0, 0, 0, 0))]
     ratings = {
-        "basic": {"a": Rating(25.0, 5.0), "b": Rating(30.0, 1.0), "c": Rating(25.0, 5.0)}
+        "basic": {"a": Rating(25.0, 5.0), "b": Rating(24.0, 1.0), "c": Rating(25.0, 5.0)}
         | {"d": Rating(28.0, 6.0)}
     }
-    rows = standings(games, ratings)
-    assert [(row.rank, row.bot) for row in rows] == [(1, "b"), (2, "d"), (3, "a"), (3, "c")]
+    analysis = Analysis(ResultColumns.from_results(games).by_ruleset()["basic"])
+    for rows in (
+        standings(games, ratings),
+        rating_rows("basic", ratings["basic"], analysis, strikes={}),
+    ):
+        assert [(row.rank, row.bot) for row in rows] == [(1, "b"), (2, "d"), (3, "a"), (3, "c")]
 
 
 def test_standings_without_games_have_no_rows():
