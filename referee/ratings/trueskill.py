@@ -8,7 +8,7 @@ library). In this module, the ratings after a game are the mean over all orders 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, groupby, permutations, product
@@ -70,6 +70,9 @@ class Model:
         # `ppf` is the inverse of the normal distribution function. The library calls it for each pair of seats,
         # always with the same argument.
         self._env.ppf = cache(self._env.ppf)
+        w_win, w_draw = self._env.w_win, self._env.w_draw
+        self._env.w_win = lambda lead, margin: _shrinkage(w_win, lead, margin, lead - margin)
+        self._env.w_draw = lambda lead, margin: _shrinkage(w_draw, lead, margin, margin - abs(lead))
 
     def update(self, priors: Sequence[Rating], ranks: Sequence[int]) -> list[Rating]:
         """Return the ratings after a game, in the order of `priors`.
@@ -93,6 +96,31 @@ class Model:
         """Return the ratings that the library computes. They depend on the order of tied seats."""
         rated = self._env.rate([(trueskill.Rating(*prior),) for prior in priors], ranks)
         return [Rating(posterior.mu, posterior.sigma) for (posterior,) in rated]
+
+
+def _shrinkage(
+    compute: Callable[[float, float], float], lead: float, margin: float, inside: float
+) -> float:
+    """Return the part of the variance of a lead that a result removes: the function W of TrueSkill.
+
+    The part is at least 0 and below 1. If two ratings are about 38 standard deviations apart, the probability of the result
+    or of its opposite is too small for a float. Then the library raises FloatingPointError or computes a value that is
+    impossible. The limit of W replaces it: a certain result tells nothing, and after an impossible one the variance is
+    1 / inside².
+
+    Args:
+        compute: the function of the library.
+        lead: the expected lead of the better seat, in standard deviations, as the two arguments after it.
+        margin: the lead above which a game is no tie.
+        inside: how far the expected lead is inside the range that the result allows; negative if it is outside.
+    """
+    try:
+        value = compute(lead, margin)
+    except FloatingPointError:
+        value = 0.0
+    if 0 < value < 1:
+        return value
+    return 0.0 if inside > 0 else 1 - 1 / inside**2
 
 
 def _orders(seats: Sequence[tuple[int, Rating]]) -> list[tuple[Rating, ...]]:

@@ -1,6 +1,7 @@
 """Test the update by one game against the library, and the treatment of ties."""
 
 from itertools import pairwise
+from math import isfinite
 
 import pytest
 import trueskill
@@ -106,3 +107,37 @@ def test_tau_raises_sigma():
     still = MODEL.update([Rating(25.0, 1.0)] * 2, [1, 2])
     moved = restless.update([Rating(25.0, 1.0)] * 2, [1, 2])
     assert moved[0].sigma > still[0].sigma
+
+
+def test_certain_result_between_distant_bots_changes_nothing():
+    best, worst = Rating(1000.0, 2.0), Rating(25.0, 8.0)
+    for before, after in zip((best, worst), MODEL.update([best, worst], [1, 2]), strict=True):
+        assert after == pytest.approx(before)
+
+
+@pytest.mark.parametrize("ranks", [(1, 2), (1, 1)])
+@pytest.mark.parametrize("lead", [200.0, 231.0, 232.0, 233.0, 234.0, 400.0, 1e5])
+def test_unexpected_result_between_distant_bots_brings_them_together(ranks, lead):
+    low, high = MODEL.update([Rating(25.0, 1.0), Rating(25.0 + lead, 1.0)], ranks)
+    pulled = lead / (2 + 2 * (25 / 6) ** 2)  # the share of each bot's variance in that of the lead
+    assert low.mu == pytest.approx(25 + pulled, rel=0.02)
+    assert high.mu == pytest.approx(25 + lead - pulled, rel=0.02)
+    assert 0.9 < low.sigma < 1
+    assert 0.9 < high.sigma < 1
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(1, 5), st.builds(Rating, st.floats(-1e4, 1e4), st.floats(0.5, 25 / 3))
+        ),
+        min_size=2,
+        max_size=5,
+    )
+)
+def test_any_game_between_distant_bots_can_be_rated(seats):
+    before = [prior for _, prior in seats]
+    after = MODEL.update(before, [rank for rank, _ in seats])
+    for old, new in zip(before, after, strict=True):
+        assert isfinite(new.mu)
+        assert 0 < new.sigma <= old.sigma * (1 + 1e-9)
