@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from math import isnan
+from math import isnan, sqrt
 
 import numpy as np
 from scipy import sparse
@@ -340,7 +340,7 @@ class Certainty:
         worth = np.where(usable, spread / np.where(usable, variance, 1), least)
         return wilson_intervals(values, worth, self._quantiles())
 
-    def chance(self, lead: float, drawn: Floats) -> float | None:
+    def chance(self, lead: float, drawn: Floats, unseen: float = 0.0) -> float | None:
         """Return the probability that the true value of the only figure (F = 1) is above 0.
 
         Return None if the figure comes from fewer than two matches.
@@ -348,8 +348,9 @@ class Certainty:
         Args:
             lead: the figure.
             drawn: (B, 1) the figure in the resamples.
+            unseen: a variance of the figure that the resamples do not show; it is added to theirs.
         """
-        [freedom], [deviation] = self.freedom, self.deviation(drawn)
+        [freedom], [deviation] = self.freedom, np.hypot(self.deviation(drawn), sqrt(unseen))
         return float(stdtr(freedom, lead / deviation)) if freedom > 0 else None
 
     def _quantiles(self) -> Floats:

@@ -181,18 +181,15 @@ class _Test:
         chance is then at most 0.5, so it is not ahead. Two bots are equal only if each beat the other.
         """
         ahead = analysis.chance_of_lead(bot, below)
-        further = analysis.chance_of_lead(bot, below, self.margin)
-        behind = analysis.chance_of_lead(bot, below, -self.margin)
-        if ahead is None or further is None or behind is None:
+        if ahead is None:
             return Verdict.OPEN
         data = self._list_data((ruleset, bot), (ruleset, below))
         # half for each side, because the games themselves have chosen which bot leads
         if ahead >= 1 - allowed_errors(self.looks, self.error / 2, data)[-1]:
             return Verdict.AHEAD
+        doubt = analysis.doubt_of_equality(bot, below, self.margin)
         allowed = allowed_errors(self.looks, self.error, data)[-1]
-        most = min(allowed, 0.5)  # `allowed` can be 0.5 at the least confidence
-        within = max(further, 1 - behind) < most
-        return Verdict.EQUAL if within else Verdict.OPEN
+        return Verdict.EQUAL if doubt is not None and doubt < allowed else Verdict.OPEN
 
     def _list_data(self, bot: tuple[str, str], below: tuple[str, str]) -> tuple[float, ...]:
         """Return how much was known about the lead at each look so far, as a multiple of what was known at the first look.

@@ -213,7 +213,7 @@ def test_bots_that_no_games_connect_are_not_compared():
     pair = found.pair("a", "d")
     assert pair.rating_lead.value > 5
     assert (pair.rating_lead.low, pair.rating_lead.high, pair.chance) == (None, None, None)
-    assert found.chance_of_lead("a", "d", -1.0) is None
+    assert found.doubt_of_equality("a", "d", 100.0) is None
 
 
 def test_chance_of_a_lead_that_no_games_limit_from_below_is_at_most_one_half():
@@ -223,7 +223,7 @@ def test_chance_of_a_lead_that_no_games_limit_from_below_is_at_most_one_half():
     found = analysis(*chain, *swapped, *unbeaten)
     assert found.pair("d", "e").rating_lead.value > 1
     assert (found.pair("d", "e").chance, found.pair("e", "d").chance) == (0.5, 0.5)
-    assert found.chance_of_lead("d", "e", -5.0) == 0.5
+    assert found.doubt_of_equality("d", "e", 100.0) is None
     assert found.pair("e", "a").chance > 0.9
 
 

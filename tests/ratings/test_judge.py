@@ -5,6 +5,7 @@ The allowed errors of looks are tested against published values and against simu
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, product
 from types import SimpleNamespace
 
@@ -47,6 +48,26 @@ def test_equal_bots_are_called_equal_after_enough_games():
     assert Verdict.OPEN in list_verdicts(few)
     assert not few.are_settled
     assert list_verdicts(many) == [Verdict.EQUAL] * 3
+
+
+def test_bots_that_won_one_game_in_each_match_are_equal_only_after_many_matches():
+    """Matches that one bot wins altogether may only be rare."""
+    verdicts = []
+    for matches in (2, 10, 20, 40, 100):
+        one_each = play(np.array([25.0, 25.0]), tables(2, 2, matches), np.random.default_rng(3))
+        one_each = replace(one_each, rank=np.tile([1, 2], (2 * matches, 1)))
+        verdicts += list_verdicts(JUDGE.look({"basic": Analysis(one_each)}))
+    assert verdicts == [Verdict.OPEN] * 3 + [Verdict.EQUAL] * 2
+
+
+@pytest.mark.parametrize("luck", [0.8, 0.9, 0.95])
+def test_bots_that_differ_by_the_margin_are_seldom_called_equal_if_the_hand_decides(luck):
+    rng = np.random.default_rng(5)
+    skills, table = np.array([25.0 + JUDGE.condition.margin, 25.0]), tables(2, 2, 8)
+    found = [
+        JUDGE.look({"basic": Analysis(play(skills, table, rng, luck=luck))}) for _ in range(40)
+    ]
+    assert sum(list_verdicts(each) == [Verdict.EQUAL] for each in found) <= 2
 
 
 def test_no_bots_are_equal_without_a_margin():
@@ -105,9 +126,10 @@ class Leads:
     def count_matches(self, _bot):
         return self._matches
 
-    def chance_of_lead(self, bot, below, margin=0.0):
-        if margin:
-            return 0.5
+    def doubt_of_equality(self, _bot, _below, _margin):
+        return 0.5
+
+    def chance_of_lead(self, bot, below):
         return self._chance if self._rating[bot] >= self._rating[below] else 1 - self._chance
 
 
@@ -275,9 +297,9 @@ def test_new_verdict_completes_a_chain_at_the_same_look():
     class Mixed(Leads):
         """Only b is surely better than c."""
 
-        def chance_of_lead(self, bot, below, margin=0.0):
-            surely = (bot, below) == ("b", "c") and not margin
-            return 0.9999 if surely else super().chance_of_lead(bot, below, margin)
+        def chance_of_lead(self, bot, below):
+            surely = (bot, below) == ("b", "c")
+            return 0.9999 if surely else super().chance_of_lead(bot, below)
 
     first = settle(0.9999, a=26.0, b=25.0)
     second = SEVERAL.look({"basic": Leads(0.9999, c=26.0, d=25.0)}, 2, first)
