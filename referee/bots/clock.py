@@ -143,7 +143,7 @@ class Batch:
     cpu_at_deadline_ns: int | None = None
     """The bot's CPU time at the deadline; None before the deadline, or if all the bot's threads slept then."""
     last_reply_ns = 0
-    """The time of the newest reply, in ns of the clock; 0 before the first."""
+    """The time of the newest reply, in ns of the clock; 0 before the first. `credit` moves it."""
 
     def __init__(self, requests: Sequence[PendingRequest], written_ns: int) -> None:
         self.requests = requests
@@ -242,11 +242,14 @@ class PendingRequests:
         self.credit(self._now_ns() - paused_ns)
 
     def credit(self, ns: int) -> None:
-        """Give the batch `ns` more time, but not more than the time since it was written."""
-        if self.batch is not None:
-            more_ns = min(ns, self._now_ns() - self.batch.written_ns)
-            self.batch.written_ns += more_ns
-            self.batch.deadline_ns += more_ns
+        """Do not count the last `ns` of the batch, but not more than the time since it was written."""
+        batch, now_ns = self.batch, self._now_ns()
+        if batch is not None:
+            more_ns = min(ns, now_ns - batch.written_ns)
+            batch.written_ns += more_ns
+            batch.deadline_ns += more_ns
+            if batch.last_reply_ns:  # only the part before the reply is no time of the reply
+                batch.last_reply_ns = min(batch.last_reply_ns + more_ns, now_ns)
 
     def start_clock(self, requests: Sequence[PendingRequest], written_ns: int) -> None:
         """Make a batch of these requests, and start its clock at `written_ns`."""

@@ -356,6 +356,35 @@ async def test_bot_that_goes_on_replying_has_the_sum_of_all_limits(bot):
     assert batch[4].reply.result().elapsed_us == (4 * 39_000_000 + 43_000_000) // 5
 
 
+async def test_reply_before_a_pause_keeps_its_time(bot):
+    first, second = bot.write_batch(LIMIT_US, LIMIT_US)
+    bot.time.creep_us(LIMIT_US)
+    bot.reply(first, b"")
+    bot.requests.pause()
+    bot.time.creep_us(5 * LIMIT_US)
+    bot.requests.resume()
+    bot.time.creep_us(LIMIT_US + REPLY_GRACE_US)
+    assert first.reply.result()[1:] == (LIMIT_US // 2, 0, LIMIT_US, 2)
+    assert second.reply.exception().evidence.elapsed_us >= LIMIT_US
+
+
+@pytest.mark.parametrize(
+    ("after_us", "charged_us"),
+    [(500_000, 600_000), (200_000, 500_000), (0, 300_000)],
+    ids=["before", "within", "after"],
+)
+async def test_credit_counts_only_the_part_of_it_before_a_reply(bot, after_us, charged_us):
+    """The last 300 ms before the credit do not count."""
+    first, second = bot.write_batch(LIMIT_US, LIMIT_US)
+    bot.time.creep_us(600_000)
+    bot.reply(first, b"")
+    bot.time.creep_us(after_us)
+    bot.requests.credit(300_000_000)
+    bot.time.creep_us(2 * LIMIT_US)
+    assert second.reply.exception().cause is Cause.TIMEOUT
+    assert first.reply.result().wall_us == charged_us
+
+
 async def test_missed_batches_are_counted_until_any_reply(bot):
     for missed in (1, 2):
         bot.write_batch(LIMIT_US, LIMIT_US)
