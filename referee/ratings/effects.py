@@ -80,7 +80,7 @@ def _estimate_seats(whole: _WholeMatches) -> Iterator[SeatFigures]:
 
 
 def luck_figures(results: ResultColumns) -> tuple[LuckFigures, ...]:
-    """Return the figures of each table size for which `LuckFigures.matches` is at least 2.
+    """Return the figures of each table size for which `LuckFigures.matches` is at least 2 and the points within games differ.
 
     Games with fresh deals are left out, because no two bots play the same hand in them.
     """
@@ -90,7 +90,7 @@ def luck_figures(results: ResultColumns) -> tuple[LuckFigures, ...]:
 
 
 def _estimate_luck(whole: _WholeMatches) -> LuckFigures | None:
-    """Return the figures from whole matches; None if fewer than two matches can be used.
+    """Return the figures from whole matches; None if fewer than two matches can be used, or if the points do not vary.
 
     This is an analysis of variance. The points of a match are a Latin square: the rows are the bots, the columns
     are the seats with their hands, and each of the k games occurs once in every row and every column.
@@ -119,6 +119,8 @@ def _estimate_luck(whole: _WholeMatches) -> LuckFigures | None:
         axis=1,
     )[repeated]
     values, total = _shares(squares.mean(axis=0, keepdims=True), seats)
+    if not total[0]:
+        return None
     drawn, _ = _shares(Resampling.from_matches(len(squares)).means(squares), seats)
     certainty = Certainty(np.full(3, float(len(squares))))
     hand, bots, other = (

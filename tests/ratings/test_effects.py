@@ -69,6 +69,14 @@ def test_one_incomplete_match_gives_no_figures():
     assert luck_figures(alone) == ()
 
 
+@pytest.mark.parametrize("seats", [2, 3])
+def test_points_that_are_always_equal_have_no_shares_of_luck(seats):
+    results = simulated(seats=seats, matches=3)
+    level = replace(results, score=np.full_like(results.score, 7))
+    assert luck_figures(level) == ()
+    assert len(seat_figures(level)) == seats
+
+
 @pytest.mark.parametrize("seats", [2, 3, 4, 5])
 @pytest.mark.parametrize("luck", [0.0, 0.3, 0.9])
 def test_share_of_luck_is_estimated(luck, seats):
