@@ -32,6 +32,7 @@ from referee.sandbox import Limits
 from referee.sandbox.bubblewrap import find_toolchains
 from referee.sandbox.launcher import RunningProgram
 from referee.sandbox.missing import how_to_install
+from referee.sandbox.output_pipe import open_output
 from referee.sandbox.resources import ProgramSpec
 from referee.sandbox.user_ids import shared_folders
 
@@ -72,16 +73,19 @@ async def start_shim(
         report: the writing end of the report pipe.
         options: the options of the shim; see `shim.py`.
     """
-    return await asyncio.create_subprocess_exec(
-        *shim_command(str(os.getpid()), str(report), options, command),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        cwd=folder,
-        env=dict(environment),
-        pass_fds=(report,),
-        start_new_session=True,
-    )
+    with open_output() as (output_end, output), open_output() as (error_end, error_output):
+        process = await asyncio.create_subprocess_exec(
+            *shim_command(str(os.getpid()), str(report), options, command),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output_end,
+            stderr=error_end,
+            cwd=folder,
+            env=dict(environment),
+            pass_fds=(report,),
+            start_new_session=True,
+        )
+    process.stdout, process.stderr = output, error_output
+    return process
 
 
 async def finish_or_kill(start: Coroutine[Any, Any, _ProgramT]) -> _ProgramT:

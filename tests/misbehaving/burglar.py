@@ -14,6 +14,7 @@ import signal
 import socket
 import struct
 import sys
+import threading
 import time
 from contextlib import suppress
 from functools import partial
@@ -50,6 +51,8 @@ from bot import FOREVER_S, Fair, GoesWrong, complain, kinds, start_daemon
 
 SUCCESS = 9
 MANY = 1000
+HOLD_S = 100
+"""How long `HoldsItsOutputs` holds the locks of its outputs."""
 
 
 class Burglar(Fair):
@@ -265,6 +268,39 @@ class SignalsByLocks(Burglar):
     def watch():
         if ctypes.CDLL(None, use_errno=True).inotify_init1(0) < 0:
             raise OSError(ctypes.get_errno(), "inotify_init1")
+
+
+# The outputs, which the referee reads
+
+
+class PassesDescriptors(Burglar):
+    """Sends a file descriptor through each output. The referee would close it, which can take a long time."""
+
+    def burgle(self):
+        for output in (1, 2):
+            self.attempt("send a descriptor", lambda output=output: pass_descriptor(output))
+
+
+class HoldsItsOutputs(Fair):
+    """Holds the locks of both outputs for `HOLD_S`, but no longer, so that a referee that waits goes on then."""
+
+    ends = None
+
+    async def answer(self, request):
+        if self.ends is None:
+            self.ends = socket.socketpair()
+            threading.Timer(HOLD_S, self.ends[1].send, [b"xx"]).start()
+            for output in (1, 2):
+                os.write(output, b"holds\n")
+                words = (self.ends[0].fileno(), output, 1)
+                threading.Thread(target=os.splice, args=words, daemon=True).start()
+            time.sleep(0.2)  # both threads have the locks then
+        await super().answer(request)
+
+
+def pass_descriptor(output):
+    with socket.socket(fileno=os.dup(output)) as link:
+        socket.send_fds(link, [b"x"], [0])
 
 
 # The rungs without a sandbox

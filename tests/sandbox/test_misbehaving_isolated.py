@@ -6,6 +6,7 @@ import re
 import secrets
 import socket
 import sys
+import time
 from dataclasses import replace
 
 import psutil
@@ -37,9 +38,10 @@ REFUSED = {
     "fills_tcp_buffers": 1,
     "leaves_its_core": 2,
     "signals_by_locks": 38,
+    "passes_descriptors": 2,
 }
 """Bots whose attempts are refused, with the least number of attempts."""
-PLAIN = {"fork_bomb", "signals_by_locks"}
+PLAIN = {"fork_bomb", "signals_by_locks", "passes_descriptors"}
 """The bots that plain `pytest` plays."""
 UNSANDBOXED = {
     "respawns_for_ever",
@@ -58,6 +60,7 @@ OTHERS = {
     "uses_network",
     "spies",
     "kills_everybody",
+    "holds_its_outputs",
 }
 
 
@@ -69,8 +72,8 @@ async def games(tmp_path_factory):
 
 
 def test_every_kind_of_burglar_has_a_test():
-    here = set(bot.kinds(burglar.Burglar)) | set(bot.kinds(bot.GoesWrong))
-    here = {name for name in here if bot.kinds()[name].__module__ == "burglar"} - {"burglar"}
+    here = {name for name, kind in bot.kinds().items() if kind.__module__ == "burglar"}
+    here.remove("burglar")
     assert here == {*OUT_OF_MEMORY, *REFUSED, *OTHERS, *UNSANDBOXED}
 
 
@@ -101,6 +104,13 @@ async def test_refused_attempts_are_no_fault_and_do_no_harm(games, name):
         tried = games.process(wrong).error_output.tail(1 << 20).split("tried ")[1]
         assert int(tried.split()[0]) >= REFUSED[name]
     assert files == {path: digest(path) for path in FOLDER.glob("*.py")}
+
+
+async def test_bot_that_holds_the_locks_of_its_outputs_delays_nobody(games):
+    began_s = time.monotonic()
+    async for _, record in games.each_seat(spec("holds_its_outputs")):
+        assert not record.faults
+    assert time.monotonic() - began_s < burglar.HOLD_S
 
 
 @MORE

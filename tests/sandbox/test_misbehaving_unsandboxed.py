@@ -2,19 +2,23 @@
 
 import asyncio
 import os
+import sys
 import time
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
-from isolated_games import SHORT, Games, spec
+from isolated_games import FOLDER, SHORT, Games, spec
 
 from referee.errors import Cause
 from referee.sandbox import NO_ISOLATION, Limits, Rung
 from referee.sandbox.ladder import select_isolation
 from referee.sandbox.user_ids import read_ipc_table
 from referee.tournament import game_player
+
+sys.path.insert(0, str(FOLDER))
+import burglar
 
 pytestmark = [
     pytest.mark.unmeasured,
@@ -65,6 +69,15 @@ async def test_bot_with_too_many_hidden_processes_is_charged(games):
     async for seat, record in games.each_seat(few("starts_more_and_more"), clocks=SHORT):
         assert record.forfeited == (seat,)
         assert {fault.cause for fault in record.faults} <= causes
+
+
+@pytest.mark.parametrize("rung", ALL)
+@pytest.mark.parametrize("name", ["passes_descriptors", "holds_its_outputs"])
+async def test_bot_cannot_block_the_referee_by_its_outputs(games, name):
+    began_s = time.monotonic()
+    async for _, record in games.each_seat(spec(name)):
+        assert not record.faults
+    assert time.monotonic() - began_s < burglar.HOLD_S
 
 
 @pytest.mark.parametrize("rung", UID)

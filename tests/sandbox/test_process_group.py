@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,6 +25,11 @@ pytestmark = pytest.mark.usefixtures("only_own_processes")
 
 
 def open_descriptors():
+    """Return the number of open file descriptors, when the threads that read ended programs have closed theirs."""
+    until_s = time.monotonic() + 5
+    while any(each.name == "output" for each in threading.enumerate()):
+        assert time.monotonic() < until_s, "an output is still read"
+        time.sleep(0.001)
     return len(list(Path("/proc/self/fd").iterdir()))
 
 

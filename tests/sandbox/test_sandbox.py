@@ -200,6 +200,13 @@ async def test_program_cannot_read_the_memory_or_environment_of_process_1(python
     assert (await read_all(launched)).splitlines() == ["Permission denied"] * 2
 
 
+async def test_outputs_are_pipes(python):
+    launched = await python(
+        "import os, stat; print([stat.S_ISFIFO(os.fstat(number).st_mode) for number in (1, 2)])"
+    )
+    assert await read_all(launched) == "[True, True]\n"
+
+
 async def test_program_may_have_the_smallest_limit_of_open_files(python):
     """The shim and bubblewrap need more open files than that."""
     launched = await python(

@@ -78,6 +78,11 @@ async def test_program_has_its_own_user_without_other_rights(launch):
     assert signalled == "refused"
 
 
+async def test_outputs_are_pipes(launch):
+    program = "for number in 1 2; do test -p /proc/self/fd/$number && echo $number; done"
+    assert await read_words(await launch(program)) == ["1", "2"]
+
+
 async def test_program_writes_only_into_its_scratch_folder(launch, place):
     program = 'for f in . /usr /etc "$TMPDIR"; do touch $f/x && echo $f; done'
     assert await read_words(await launch(program)) == [str(place / "bot" / "scratch")]
