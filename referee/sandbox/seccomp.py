@@ -7,6 +7,10 @@ they help bots. The filter is a program in classic BPF that reads a `struct secc
 The filter of a program that plays also refuses file locks, leases, and notifications about files. With them, two
 sandboxes could pass messages to each other, because some files are the same in all sandboxes: for example, the kernel
 has only one inode for all eventfd and epoll descriptors of the machine.
+
+The filter refuses the socket option SO_LINGER, because a program can send descriptors through the UNIX sockets that the
+referee reads: those of gRPC and of the gateway. The kernel closes such a descriptor in the referee. With the option, closing a
+TCP socket would take as long as the program has chosen.
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ _SOCKET_TYPE = 0xF
 """The bits of the second argument of `socket` that are the type. The others are flags."""
 _INTERNET_PROTOCOLS = (0, 6, 17)
 """The protocols of internet sockets that programs need: the usual one of the type, TCP and UDP."""
+_SOL_SOCKET, _SO_LINGER = 1, 13
 _PR_SET_MM = 35
 """The option of `prctl` that changes where the kernel finds the arguments and the environment of a process."""
 _TERMINAL_INPUT = (0x5412, 0x541C)
@@ -158,6 +163,7 @@ class Architecture:
     clone: int
     socket: int
     socketpair: int
+    setsockopt: int
     ioctl: int
     prctl: int
     sysinfo: int
@@ -174,6 +180,7 @@ ARCHITECTURES = {
         clone=56,
         socket=41,
         socketpair=53,
+        setsockopt=54,
         ioctl=16,
         prctl=157,
         sysinfo=99,
@@ -187,6 +194,7 @@ ARCHITECTURES = {
         clone=220,
         socket=198,
         socketpair=199,
+        setsockopt=208,
         ioctl=29,
         prctl=167,
         sysinfo=179,
@@ -228,6 +236,7 @@ def build_filter(machine: str, *, allow_locks: bool) -> bytes | None:
             _if_equal(known.clone, _filter_clone()),
             _if_equal(known.socket, _filter_socket()),
             _if_equal(known.socketpair, _filter_socketpair()),
+            _if_equal(known.setsockopt, _filter_setsockopt()),
             _if_equal(known.ioctl, _filter_ioctl()),
             _if_equal(known.prctl, _filter_prctl()),
             _op(_RETURN, _ALLOW),
@@ -302,6 +311,15 @@ def _filter_socketpair() -> bytes:
     """
     allowed = _if_equal(_AF_UNIX, _op(_RETURN, _ALLOW))
     return b"".join((_load_argument(0), allowed, _refuse(errno.EAFNOSUPPORT)))
+
+
+def _filter_setsockopt() -> bytes:
+    """Return instructions that refuse `setsockopt` with SO_LINGER, as a kernel without this option would.
+
+    With another error number, .NET would not close a socket whose connection it aborts.
+    """
+    refused = _load_argument(2) + _if_equal(_SO_LINGER, _refuse(errno.ENOPROTOOPT))
+    return b"".join((_load_argument(1), _if_equal(_SOL_SOCKET, refused), _op(_RETURN, _ALLOW)))
 
 
 def _filter_fcntl() -> bytes:

@@ -270,7 +270,7 @@ class SignalsByLocks(Burglar):
             raise OSError(ctypes.get_errno(), "inotify_init1")
 
 
-# The outputs, which the referee reads
+# The outputs and the gRPC server, which the referee reads
 
 
 class PassesDescriptors(Burglar):
@@ -279,6 +279,31 @@ class PassesDescriptors(Burglar):
     def burgle(self):
         for output in (1, 2):
             self.attempt("send a descriptor", lambda output=output: pass_descriptor(output))
+
+
+class PassesSlowSockets(Burglar):
+    """Sends TCP sockets through many connections to its server. Closing one would take a thread of gRPC a minute."""
+
+    def burgle(self):
+        self.links = []
+        for _ in range(20):
+            link = socket.socket(socket.AF_UNIX)
+            link.connect(os.environ["REFEREE_ADDRESS"].removeprefix("unix:"))
+            self.links.append(link)
+            self.attempt("send a slow socket", lambda link=link: self.pass_slow_socket(link))
+
+    def pass_slow_socket(self, link):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            slow = socket.create_connection(server.getsockname())
+            self.links.append(server.accept()[0])
+        with slow:
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 60))
+            slow.setblocking(False)
+            with suppress(BlockingIOError):
+                while True:
+                    slow.send(bytes(1 << 16))
+            slow.setblocking(True)
+            socket.send_fds(link, [b"PRI * HTTP/2.0\r\n\r\n"], [slow.fileno()])
 
 
 class HoldsItsOutputs(Fair):

@@ -99,6 +99,17 @@ def test_socketpair_makes_only_unix_sockets(machine, call):
     assert [family for family in range(50) if call(number, family, 1) == ALLOW] == [socket.AF_UNIX]
 
 
+def test_sockets_cannot_linger(machine, call):
+    number = seccomp.ARCHITECTURES[machine].setsockopt
+    level, linger = socket.SOL_SOCKET, socket.SO_LINGER
+    refused = ERRNO | errno.ENOPROTOOPT
+    high = 7 << 32  # the kernel reads only the lower half of both arguments
+    options = [(each, name) for each in range(20) for name in range(100)]
+    assert [each for each in options if call(number, 3, *each) != ALLOW] == [(level, linger)]
+    for each in ((level, linger), (level | high, linger), (level, linger | high)):
+        assert call(number, 3, *each) == refused
+
+
 def test_prctl_cannot_move_the_arguments_of_a_process(machine, call):
     number = seccomp.ARCHITECTURES[machine].prctl
     set_mm = 35
@@ -174,6 +185,7 @@ def test_call_numbers_agree_with_the_kernels_headers(machine):
         clone3=known.clone3,
         socket=known.socket,
         socketpair=known.socketpair,
+        setsockopt=known.setsockopt,
         ioctl=known.ioctl,
         prctl=known.prctl,
     )
