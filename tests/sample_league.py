@@ -40,7 +40,8 @@ NOW_US = 1_800_000_000_000_000
 class SampleLeague:
     """A league with a tournament; `play` plays its games with the stand-in in every seat."""
 
-    def __init__(self, folder, file_name="cup.toml"):
+    def __init__(self, folder, file_name="cup.toml", seed=SEED):
+        self._seed = seed
         self.league = League.open(folder / "league", create=True)
         workshop = Workshop(self.league.folder, ProcessGroupLauncher(), on_build=None)
         self.roster = Roster(self.league, workshop)
@@ -50,7 +51,7 @@ class SampleLeague:
             asyncio.run(self.roster.submit(SAMPLE_BOTS / bot, now_us=NOW_US)).spec for bot in BOTS
         ]
         self.tournament = create_tournament(
-            self.league, load_tournament(file), specs, seed=SEED, now_us=NOW_US
+            self.league, load_tournament(file), specs, seed=seed, now_us=NOW_US
         )
 
     def play(self, games):
@@ -60,7 +61,7 @@ class SampleLeague:
     def make_record(self, game):
         """Return the record of a game that the stand-in plays in every seat."""
         ruleset = self.tournament.config.stages[game.stage].ruleset
-        deck = deals.deck(SEED, game.deal_id, ruleset)
+        deck = deals.deck(self._seed, game.deal_id, ruleset)
         run = Game(ruleset, len(game.bots), deck)
         moves = []
         while (decision := run.decision) is not None:

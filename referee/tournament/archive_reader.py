@@ -1,7 +1,7 @@
 """Read an archive and check its members against each other.
 
-`ArchivedTournament.verify` calls `verify_tournament`. Then it checks the ratings, that no record is left
-over, and that no seed is missing if all games are played. `archive_format` defines the members of the zip file.
+`ArchivedTournament.verify` calls `verify_tournament`. Then it checks the ratings, that no record is left over, and that
+the seed of each part is there if all games of the part are played. `archive_format` defines the members of the zip file.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class ArchivedTournament:
         """Check everything in the archive; return the number of played games.
 
         Raises Difference and UserError as `verify_tournament` does. It also raises Difference if a record belongs to no
-        game, if the planned schedule or a rating is wrong, or if all games are played and a seed is missing.
+        game, if the planned schedule or a rating is wrong, or if a part has no seed, though all its games are played.
         """
         games = verify_tournament(self)
         if digest_schedule(self._planned) != self.parts[0].terms.schedule:
@@ -137,12 +137,20 @@ class ArchivedTournament:
         rest = self._next or next(self._records, None)
         if rest is not None:
             raise _misplacement_error(rest)
-        if games == len(self.schedule) and any(part.seed is None for part in self.parts):
-            raise Difference(
-                f"{archive_format.TOURNAMENT}: a seed is missing, though all games are played"
-            )
+        self._check_seeds()
         _check_ratings(self._ratings, RatingsModel.from_results(self._results))
         return games
+
+    def _check_seeds(self) -> None:
+        """Raise Difference if a part has no seed, though all its games are played. Its decks could come from any seed."""
+        played = {result.game_id for result in self._results}
+        for number, part in enumerate(self.parts):
+            games = self.schedule[part.first : part.first + part.games]
+            if part.seed is None and all(game.game_id in played for game in games):
+                where = f"extensions: {number - 1}: seed" if number else "seed"
+                raise Difference(
+                    f"{archive_format.TOURNAMENT}: {where}: missing, though all its games are played"
+                )
 
 
 def _read_file(path: Path) -> bytes:

@@ -236,7 +236,11 @@ SPOILT_ARCHIVES = {
         "00" * 32,
         "extension 1: the SHA-256 of the seed is 66687aad",
     ),
-    "no seed": (("extensions", 1, "seed"), None, "tournament.json: a seed is missing, though all"),
+    "no seed": (
+        ("extensions", 1, "seed"),
+        None,
+        "tournament.json: extensions: 1: seed: missing, though all",
+    ),
 }
 
 

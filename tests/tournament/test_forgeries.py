@@ -17,6 +17,7 @@ from forgeries import (
     export,
     forge,
     forge_archive,
+    put,
     renew_archive,
 )
 from sample_league import SampleLeague
@@ -26,6 +27,7 @@ from referee.match.replay import Difference
 from referee.store.league import League
 from referee.tournament import archive_format
 from referee.tournament.archive_reader import ArchivedTournament
+from referee.tournament.create import extend_tournament, find_tournament
 from referee.tournament.verify import verify_tournament
 from referee.tournament.verify_league import LeagueTournament
 
@@ -160,4 +162,26 @@ def test_change_in_an_archive_without_a_game_is_found(tmp_path, change):
     verify_archive(folder, right)
     members = forge_archive(folder, change)
     with pytest.raises(Difference, match=FORGERIES[change]):
+        verify_archive(folder, members)
+
+
+# The seed of a part is missing, and its records are from a tournament with another seed
+
+
+def test_results_of_another_seed_are_refused_beside_an_unplayed_extension(folder, tmp_path):
+    with closing(League.open(folder, create=False)) as league:
+        cup = find_tournament(league, "cup")
+        extend_tournament(league, cup, 1, seed=bytes(32), now_us=0)
+    right = export(folder)
+    verify_archive(folder, right)
+    other_folder = tmp_path / "other"
+    other_folder.mkdir()
+    other = SampleLeague(other_folder, seed=bytes(32))
+    other.play(slice(None))
+    other.league.close()
+    records = export(other_folder / "league")
+    members = put(right, archive_format.TOURNAMENT, "seed", value=None)
+    members |= {name: records[name] for name in (archive_format.RECORDS, archive_format.RATINGS)}
+    message = r"^tournament\.json: seed: missing, though all its games are played$"
+    with pytest.raises(Difference, match=message):
         verify_archive(folder, members)
