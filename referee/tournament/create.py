@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from referee import deals
-from referee.bots.manifest import FILE_NAME, BotSpec, load_manifest
+from referee.bots.manifest import FILE_NAME, BotSpec, Variant, load_manifest
 from referee.errors import NotFoundError, RefereeError, UserError
 from referee.records import BotId, ScheduledGame
 from referee.roster.roster import Roster
@@ -46,6 +46,9 @@ from referee.tournament.terms import (
 _TWICE_HINT = (
     '; to play against itself, it needs a second name: { path = "./FOLDER", name = "NAME" }'
 )
+
+_BotSource = tuple[Path | BotId, Variant | None]
+"""What a bot of a tournament is made of: a folder or a version of the league, and the changes of its manifest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +101,10 @@ def check_bots(config: TournamentConfig, roster: Roster | None) -> None:
     bot of this name. If several bots are wrong, the error is a UserError with at least one line for each of them.
     """
     errors: list[UserError] = []
+    numbers: dict[_BotSource, int] = {}
     for number in range(len(config.bots)):
         try:
-            _check_bot(config, number, roster)
+            _check_bot(config, number, numbers, roster)
         except UserError as error:
             errors.append(error)
     if len(errors) == 1:
@@ -109,19 +113,21 @@ def check_bots(config: TournamentConfig, roster: Roster | None) -> None:
         raise UserError(*(line for error in errors for line in error.args))
 
 
-def _check_bot(config: TournamentConfig, number: int, roster: Roster | None) -> None:
-    """Check one bot of a tournament file; see `check_bots`."""
+def _check_bot(
+    config: TournamentConfig, number: int, numbers: dict[_BotSource, int], roster: Roster | None
+) -> None:
+    """Check one bot of a tournament file; see `check_bots`.
+
+    `numbers` has the number of each bot that was checked before, and this bot is added.
+    """
     entry = config.bots[number]
-    first = config.bots.index(entry)
-    if first < number:
-        raise UserError(
-            f"{config.file}: {config.entry_key(number)}: the same bot as {config.entry_key(first)}{_twice_hint(config)}"
-        )
     if entry.folder is not None:
+        _check_first(config, number, numbers, entry.folder)
         manifest = load_manifest(entry.folder, entry.variant)
         place = entry.folder / FILE_NAME
     elif roster is not None:
         bot = _find_bot(config, number, entry, roster).bot
+        _check_first(config, number, numbers, bot)
         manifest, place = roster.manifest(bot), Path(str(bot))
         if entry.variant is not None:
             manifest = entry.variant.apply(manifest)
@@ -159,10 +165,7 @@ async def enter_bots(
                 added = await roster.submit_variant(spec.bot, entry.variant, now_us=now_us)
                 spec = added.spec
         if spec.bot in numbers:
-            raise UserError(
-                f"{config.file}: {config.entry_key(number)}: the same bot as"
-                f" {config.entry_key(numbers[spec.bot])}, {spec.bot}{_twice_hint(config)}"
-            )
+            raise _twice_error(config, number, numbers[spec.bot], spec.bot)
         numbers[spec.bot] = number
         specs.append(spec)
     return tuple(specs)
@@ -333,9 +336,24 @@ def _stored_parts(row: StoredTournament, extensions: Sequence[StoredExtension]) 
     )
 
 
-def _twice_hint(config: TournamentConfig) -> str:
-    """Return the end of the error about a bot that is listed twice."""
-    return _TWICE_HINT if config.bot_keys is None else "; choose two different bots"
+def _check_first(
+    config: TournamentConfig, number: int, numbers: dict[_BotSource, int], source: Path | BotId
+) -> None:
+    """Add a bot to `numbers`. Raise UserError if it is there already: the same folder or version, and the same variant."""
+    variant = config.bots[number].variant
+    first = numbers.setdefault((source, variant), number)
+    if first < number:
+        bot = source if isinstance(source, BotId) and variant is None else None
+        raise _twice_error(config, number, first, bot)
+
+
+def _twice_error(config: TournamentConfig, number: int, first: int, bot: BotId | None) -> UserError:
+    """Return the error about a bot that is listed twice; `bot` is its id in the league, None if it is not known."""
+    known = "" if bot is None else f", {bot}"
+    hint = _TWICE_HINT if config.bot_keys is None else "; choose two different bots"
+    return UserError(
+        f"{config.file}: {config.entry_key(number)}: the same bot as {config.entry_key(first)}{known}{hint}"
+    )
 
 
 def _find_bot(config: TournamentConfig, number: int, entry: BotEntry, roster: Roster) -> BotSpec:

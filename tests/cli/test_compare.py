@@ -145,7 +145,7 @@ def test_resumed_comparison_gives_the_verdict(here):
         ),
         (
             ("greedy", "greedy"),
-            "tournament compare: OTHER: the same bot as BOT; choose two different bots\n",
+            "tournament compare: OTHER: the same bot as BOT, greedy@1.0; choose two different bots\n",
         ),
         (
             ("greedy", "random", "--ruleset", "linko"),

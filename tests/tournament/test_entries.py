@@ -67,18 +67,6 @@ async def test_two_versions_of_a_bot_may_meet(roster, tmp_path):
     assert await enter(roster, cup(tmp_path, "./old", "./new")) == ["ann@1", "ann@1+2"]
 
 
-@pytest.mark.parametrize("texts", [("./ann", "./bob", "./ann"), ("ann", "./bob", "ann")])
-async def test_a_bot_that_is_listed_twice_is_refused_before_anything_is_created(
-    roster, tmp_path, texts
-):
-    await roster.submit(bot(tmp_path / "ann", "ann"), now_us=0)
-    bot(tmp_path / "bob", "bob")
-    config = cup(tmp_path, *texts)
-    with pytest.raises(UserError) as caught:
-        check_bots(config, roster)
-    assert str(caught.value) == f"{config.file}: bots[2]: the same bot as bots[0]{TWICE_HINT}"
-
-
 async def test_a_bot_that_is_listed_by_name_and_by_folder_is_refused(roster, tmp_path):
     await roster.submit(bot(tmp_path / "ann", "ann"), now_us=0)
     config = cup(tmp_path, "ann", "./ann")
@@ -87,6 +75,37 @@ async def test_a_bot_that_is_listed_by_name_and_by_folder_is_refused(roster, tmp
     assert (
         str(caught.value) == f"{config.file}: bots[1]: the same bot as bots[0], ann@1{TWICE_HINT}"
     )
+
+
+@pytest.mark.parametrize(
+    ("texts", "same"),
+    [
+        (("./ann", "./bob", "./ann"), "bots[2]: the same bot as bots[0]"),
+        (("./bob", "ann", "./bob/"), "bots[2]: the same bot as bots[0]"),
+        (("ann", "./bob", "ann"), "bots[2]: the same bot as bots[0], ann@1"),
+        (("ann", "ann@1", "./bob"), "bots[1]: the same bot as bots[0], ann@1"),
+        (("ann@1", "./bob", "ann"), "bots[2]: the same bot as bots[0], ann@1"),
+    ],
+)
+async def test_a_bot_that_is_listed_twice_is_refused_before_anything_is_created(
+    roster, tmp_path, texts, same
+):
+    await roster.submit(bot(tmp_path / "ann", "ann"), now_us=0)
+    bot(tmp_path / "bob", "bob")
+    config = cup(tmp_path, *texts)
+    with pytest.raises(UserError) as caught:
+        check_bots(config, roster)
+    assert str(caught.value) == f"{config.file}: {same}{TWICE_HINT}"
+
+
+async def test_challenger_in_the_field_under_another_text_is_refused(roster, tmp_path):
+    await roster.submit(bot(tmp_path / "ann", "ann"), now_us=0)
+    bot(tmp_path / "bob", "bob")
+    config = cup(tmp_path, "./bob", "ann", more='format = "gauntlet"\nchallengers = ["ann@1"]\n')
+    with pytest.raises(UserError) as caught:
+        check_bots(config, roster)
+    same = "bots[1]: the same bot as challengers[0], ann@1"
+    assert str(caught.value) == f"{config.file}: {same}{TWICE_HINT}"
 
 
 async def test_an_unknown_name_or_version_is_refused(roster, tmp_path):
