@@ -164,6 +164,8 @@ class Submission:
     """How to start this version. `spec.bot` is the version's id in the league; the manifest may say another version."""
     is_new: bool
     """False if the league had this version before the submission."""
+    is_retired: bool
+    """Whether this version is retired. Then it plays in no new tournament."""
 
 
 class Roster:
@@ -257,7 +259,20 @@ class Roster:
         except (UserError, KeyboardInterrupt):  # not StoreError: a retry needs the copy
             self.discard_unused(copy)
             raise
-        return Submission(replace(copy.spec, bot=row.bot), is_new=row not in before)
+        return Submission(
+            replace(copy.spec, bot=row.bot),
+            is_new=row not in before,
+            is_retired=row.retired_at_us is not None,
+        )
+
+    def find_retired(self, folder: Path) -> BotId | None:
+        """Return the retired version that has the content of a bot's folder; None if there is none.
+
+        Raises `UserError` if the manifest is wrong, or if the folder cannot be submitted.
+        """
+        versions = versions_of(self._league, load_manifest(folder).name)
+        retired = {row.content_hash: row.bot for row in versions if row.retired_at_us is not None}
+        return retired.get(hash_content(folder)) if retired else None
 
     def active_spec(self, text: str) -> BotSpec:
         """Return how to start the version that `text` names; `find_bot` explains the names.

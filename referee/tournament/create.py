@@ -97,8 +97,9 @@ def check_bots(config: TournamentConfig, roster: Roster | None) -> None:
         roster: the roster of the league; None if there is no league yet.
 
     Raises UserError if a bot has a bad manifest, does not play a ruleset of the tournament, sets a higher limit than
-    the tournament allows, or is listed twice. Raises NotFoundError if a bot is listed by name, and the league has no
-    bot of this name. If several bots are wrong, the error is a UserError with at least one line for each of them.
+    the tournament allows, is retired, or is listed twice. A retired variant is found only by `enter_bots`. Raises
+    NotFoundError if a bot is listed by name, and the league has no bot of this name. If several bots are wrong, the
+    error is a UserError with at least one line for each of them.
     """
     errors: list[UserError] = []
     numbers: dict[_BotSource, int] = {}
@@ -125,6 +126,10 @@ def _check_bot(
         _check_first(config, number, numbers, entry.folder)
         manifest = load_manifest(entry.folder, entry.variant)
         place = entry.folder / FILE_NAME
+        if roster is not None and entry.variant is None:
+            retired = roster.find_retired(entry.folder)
+            if retired is not None:
+                raise _retired_error(config, number, retired)
     elif roster is not None:
         bot = _find_bot(config, number, entry, roster).bot
         _check_first(config, number, numbers, bot)
@@ -151,24 +156,35 @@ async def enter_bots(
     If an entry has a folder or a variant, the bot is copied into the league and built. Without a folder, the league must
     have the bot.
 
-    Raises UserError as `Roster.submit` does, and if two entries are the same bot. Raises NotFoundError if the league
-    does not have the bot of an entry without a folder.
+    Raises UserError as `Roster.submit` does, if two entries are the same bot, and if a bot is retired. Raises NotFoundError
+    if the league does not have the bot of an entry without a folder.
     """
     numbers: dict[BotId, int] = {}
     specs: list[BotSpec] = []
-    for number, entry in enumerate(config.bots):
-        if entry.folder is not None:
-            spec = (await roster.submit(entry.folder, entry.variant, now_us=now_us)).spec
-        else:
-            spec = _find_bot(config, number, entry, roster)
-            if entry.variant is not None:
-                added = await roster.submit_variant(spec.bot, entry.variant, now_us=now_us)
-                spec = added.spec
+    for number in range(len(config.bots)):
+        spec = await _enter_bot(config, number, roster, now_us=now_us)
         if spec.bot in numbers:
             raise _twice_error(config, number, numbers[spec.bot], spec.bot)
         numbers[spec.bot] = number
         specs.append(spec)
     return tuple(specs)
+
+
+async def _enter_bot(
+    config: TournamentConfig, number: int, roster: Roster, *, now_us: int
+) -> BotSpec:
+    """Return one bot of a tournament; see `enter_bots`."""
+    entry = config.bots[number]
+    if entry.folder is not None:
+        added = await roster.submit(entry.folder, entry.variant, now_us=now_us)
+    else:
+        spec = _find_bot(config, number, entry, roster)
+        if entry.variant is None:
+            return spec
+        added = await roster.submit_variant(spec.bot, entry.variant, now_us=now_us)
+    if added.is_retired:
+        raise _retired_error(config, number, added.spec.bot)
+    return added.spec
 
 
 def create_tournament(
@@ -364,6 +380,14 @@ def _find_bot(config: TournamentConfig, number: int, entry: BotEntry, roster: Ro
         raise _not_found_error(config, number, str(error)) from error
     except UserError as error:
         raise UserError(f"{config.file}: {config.entry_key(number)}: {error}") from error
+
+
+def _retired_error(config: TournamentConfig, number: int, bot: BotId) -> UserError:
+    """Return the error about an entry that is a retired version. Only a folder can be submitted again, not a variant."""
+    advice = "submit it again to let it play"
+    if config.bots[number].variant is not None:
+        advice = "choose another name"
+    return UserError(f"{config.file}: {config.entry_key(number)}: {bot} is retired; {advice}")
 
 
 def _not_found_error(config: TournamentConfig, number: int, reason: str) -> NotFoundError:

@@ -187,10 +187,11 @@ def test_retired_version_plays_in_no_new_tournament(here):
     assert checked_output(here, "bots", "retire", "old") == "old@1 is retired.\n"
     assert "old@1" not in checked_output(here, "bots", "list", "--csv")
     assert "old@1" in checked_output(here, "bots", "list", "--retired", "--csv")
-    file.write_text(file.read_text().replace(f'"{bot}"', '"old@1"'))
-    done = here.referee("tournament", "run", file)
-    assert done.returncode == 2
-    assert "old@1 is retired; submit it again to let it play" in done.stderr
+    for entry in (f'"{bot}"', '"old@1"'):
+        file.write_text(file.read_text().replace(f'"{bot}"', entry))
+        done = here.referee("tournament", "run", file)
+        assert done.returncode == 2
+        assert "old@1 is retired; submit it again to let it play" in done.stderr
     assert "old@1" in checked_output(here, "ratings", "--csv")
 
 

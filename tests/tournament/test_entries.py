@@ -225,6 +225,33 @@ async def test_bot_under_another_name_may_meet_itself(roster, tmp_path):
         check_bots(cup(tmp_path, "./ann", twin, twin), roster)
 
 
+async def test_folder_of_a_retired_version_is_refused(roster, tmp_path):
+    folder = bot(tmp_path / "ann", "ann")
+    bot(tmp_path / "bob", "bob")
+    await roster.submit(folder, now_us=0)
+    roster._league.mark_retired(BotId("ann", "1"), at_us=1)
+    config = cup(tmp_path, "./bob", "./ann")
+    message = f"{config.file}: bots[1]: ann@1 is retired; submit it again to let it play"
+    with pytest.raises(UserError) as planned:
+        check_bots(config, roster)
+    with pytest.raises(UserError) as started:
+        await enter_bots(config, roster, now_us=1)
+    assert str(planned.value) == str(started.value) == message
+    (folder / "more").touch()
+    assert await enter(roster, config) == ["bob@1", "ann@1+2"]
+
+
+@pytest.mark.parametrize("base", ["ann", "./ann"])
+async def test_retired_variant_is_refused(roster, tmp_path, base):
+    await roster.submit(bot(tmp_path / "ann", "ann"), now_us=0)
+    config = cup(tmp_path, "ann", DEEP.replace("./ann", base))
+    assert await enter(roster, config) == ["ann@1", "deep@1"]
+    roster._league.mark_retired(BotId("deep", "1"), at_us=1)
+    with pytest.raises(UserError) as caught:
+        await enter_bots(config, roster, now_us=1)
+    assert str(caught.value) == f"{config.file}: bots[1]: deep@1 is retired; choose another name"
+
+
 async def test_entry_cannot_take_the_name_of_another_authors_bot(roster, tmp_path):
     bot(tmp_path / "ann", "ann")
     theirs = bot(tmp_path / "deep", "deep")
