@@ -29,6 +29,8 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from heapq import heappop, heapreplace
 from itertools import chain, combinations, islice
 
 from referee.records import ScheduledGame
@@ -174,14 +176,17 @@ def interleave_rounds(
             clockwise order.
     """
     left = [deque(enumerate(each, start=1)) for each in rounds]
-    games = [0] * len(stages)
-    while any(left):
-        waiting = [stage for stage, more in enumerate(left) if more]
-        stage = min(waiting, key=games.__getitem__)
+    waiting = [(0, stage) for stage, more in enumerate(left) if more]
+    """A heap of the stages that have rounds left, each after the number of its games so far."""
+    while waiting:
+        games, stage = waiting[0]
         number, orders = left[stage].popleft()
-        games[stage] += len(orders) * stages[stage].seats
         for order in orders:
             yield Match(stage, number, order)
+        if left[stage]:
+            heapreplace(waiting, (games + len(orders) * stages[stage].seats, stage))
+        else:
+            heappop(waiting)
 
 
 def _rounds(bots: int, stages: Sequence[Stage]) -> Iterator[list[list[BotTable]]]:
@@ -192,8 +197,9 @@ def _rounds(bots: int, stages: Sequence[Stage]) -> Iterator[list[list[BotTable]]
     """
     played = Counter(range(bots))
     played.subtract(range(bots))
+    compute_tables = cache(balanced_tables)  # extensions repeat the stages of a tournament
     for stage in stages:
-        rounds = balanced_tables(bots, stage.seats, stage.matches)
+        rounds = compute_tables(bots, stage.seats, stage.matches)
         plays = Counter(chain.from_iterable(chain.from_iterable(rounds)))
         most_first = sorted(range(bots), key=lambda bot: -plays[bot])
         names = dict(zip(most_first, sorted(range(bots), key=played.__getitem__), strict=True))

@@ -10,10 +10,11 @@ An extension adds games. Existing games keep their numbers, deals and lanes.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate, groupby, pairwise
+from itertools import accumulate, groupby
 from types import MappingProxyType
 
 from referee.records import ScheduledGame
@@ -97,6 +98,8 @@ def extension_games(
     """
     if any(matches < 1 for matches in extensions):
         raise ValueError("an extension must add at least one match; give a number from 1")
+    if not extensions:
+        return ()
     added = _choices if any(stage.balanced for stage in stages) else _rounds
 
     def schedule(longer_stages: Sequence[Stage]) -> Sequence[ScheduledGame]:
@@ -117,12 +120,16 @@ def _rounds(
     """Yield, for each extension, the games of the rounds that it adds. All tables of the stages play.
 
     The games are sorted by round, then by stage: the first new round of each stage, then the second, and so
-    on.
+    on. A longer schedule begins with the rounds of a shorter one, so one schedule has the rounds of all extensions.
     """
-    totals = accumulate(extensions, lengthen, initial=tuple(stages))
-    for before, after in pairwise(totals):
-        new = [game for game in schedule(after) if game.round > before[game.stage].matches]
-        yield sorted(new, key=lambda game: (game.round - before[game.stage].matches, game.stage))
+    ends = list(accumulate(extensions))
+    added: list[list[ScheduledGame]] = [[] for _ in extensions]
+    for game in schedule(lengthen(stages, ends[-1])):
+        new_round = game.round - stages[game.stage].matches
+        if new_round > 0:
+            added[bisect_left(ends, new_round)].append(game)
+    for games in added:
+        yield sorted(games, key=lambda game: (game.round - stages[game.stage].matches, game.stage))
 
 
 def _choices(
@@ -132,21 +139,22 @@ def _choices(
 
     For each extension, copies of the original stages, with the new number of matches, are appended to the stages
     so far. The new games are the games of these copies. In each new game, the stage number of the copy is
-    replaced by the number of the original stage.
+    replaced by the number of the original stage. The tables of a stage, and the order of the games of some stages, do not
+    depend on the stages after them, so one schedule has the copies of all extensions.
     """
     repeated = list(stages)
-    # The number of rounds of each stage so far. The last game of a stage is in its last round.
-    done = Counter({game.stage: game.round for game in schedule(stages)})
     for matches in extensions:
-        first = len(repeated)
         repeated += [replace(stage, matches=matches) for stage in stages]
-        games = [
-            replace(game, stage=stage, round=done[stage] + game.round)
-            for game in schedule(repeated)
-            if (stage := game.stage - first) >= 0
-        ]
-        done |= Counter({game.stage: game.round for game in games})
-        yield games
+    choices: list[list[ScheduledGame]] = [[] for _ in range(1 + len(extensions))]
+    for game in schedule(repeated):
+        number, stage = divmod(game.stage, len(stages))
+        choices[number].append(replace(game, stage=stage))
+    # The number of rounds of each stage so far. The last game of a stage is in its last round.
+    done = Counter[int]()
+    for number, games in enumerate(choices):
+        if number:
+            yield [replace(game, round=done[game.stage] + game.round) for game in games]
+        done += Counter({game.stage: game.round for game in games})
 
 
 def _renumber(

@@ -159,6 +159,21 @@ def test_extended_balanced_choice_is_as_even_as_a_longer_one(tournament):
         assert not numbers or max(numbers) - min(numbers) <= 1
 
 
+def test_tables_of_equal_choices_are_computed_once(monkeypatch):
+    """If each extension computed the stages before it again, a small archive would take days to verify."""
+    computed = []
+
+    def compute(*arguments):
+        computed.append(arguments)
+        return balanced_tables(*arguments)
+
+    stage = Stage(BASIC, 2, 6, balanced=True)
+    created = ALGORITHMS["balanced-1"]("cup", NAMES, [stage], lanes=5)
+    monkeypatch.setattr(balanced, "balanced_tables", compute)
+    extension_games("balanced-1", "cup", NAMES, [stage], [6, 7, 6, 7], lanes=5, last=created[-1])
+    assert computed == [(5, 2, 6), (5, 2, 7)]
+
+
 @pytest.mark.parametrize(
     ("stage", "matches", "reason"),
     [
