@@ -44,7 +44,8 @@ from referee.tournament.terms import (
 )
 
 _TWICE_HINT = (
-    '; to play against itself, it needs a second name: { path = "./FOLDER", name = "NAME" }'
+    "; to play against itself, it needs a second name in a tournament file:"
+    ' { path = "./FOLDER", name = "NAME" }'
 )
 
 _BotSource = tuple[Path | BotId, Variant | None]

@@ -20,7 +20,8 @@ from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import check_bots, enter_bots
 
 TWICE_HINT = (
-    '; to play against itself, it needs a second name: { path = "./FOLDER", name = "NAME" }'
+    "; to play against itself, it needs a second name in a tournament file:"
+    ' { path = "./FOLDER", name = "NAME" }'
 )
 
 
