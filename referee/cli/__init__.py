@@ -3,7 +3,7 @@
 Exit codes:
     0    success
     1    something is wrong: a stored game is not correct, a bot failed its check, or a run cannot go on
-    2    bad input; nothing was changed
+    2    bad input; no game was played
     130  interrupted; the run can be resumed
 """
 

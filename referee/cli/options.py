@@ -184,7 +184,7 @@ UNSOUND = 1
 NOT_KNOWN = 1
 """Exit code of `tournament compare`: no verdict after the last game."""
 USER_ERROR = 2
-"""Exit code: bad input; nothing was changed."""
+"""Exit code: bad input; no game was played."""
 INTERRUPTED = 130
 """Exit code: interrupted; finished games are stored, and the run can be resumed."""
 
