@@ -121,7 +121,7 @@ class Course:
     @property
     def stops(self) -> Sequence[int]:
         """After how many rounds the tournament may stop early."""
-        return list_look_rounds(self._config)[:-1]
+        return list_look_rounds(self._config)[:-1]  # after the last look no game is left
 
     def stop(self) -> bool:
         """Stop at the newest look because the time is over. Return False if the tournament has no time limit: only a ladder has one."""
