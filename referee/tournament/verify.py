@@ -155,9 +155,9 @@ def _make_course(claim: Claim) -> Course:
 def _check_look(claim: Claim, course: Course, look: Look, checks: _GameChecks) -> str | None:
     """Check what happened at the next look of the course.
 
-    Return None if the tournament has taken the look. If it was interrupted before it stored the outcome of the look, return
-    the error message to raise if a later game has a record. Raises Difference if the tournament stopped early, but not at
-    the right look, or is finished, but a game before the look is missing.
+    Return None if the tournament has taken the look. If not, it was interrupted before it stored the outcome of the look,
+    and no later game may have a record: return the error message to raise if one has. Raises Difference if the tournament
+    stopped early, but not at the right look, or is finished, but a game before the look is missing.
 
     Args:
         claim: what the league or the archive claims.
@@ -169,7 +169,7 @@ def _check_look(claim: Claim, course: Course, look: Look, checks: _GameChecks) -
     if len(checks.results) < look.games:
         checks.check_missing()
         return f"games of the first {look.rounds} rounds are missing, but later ones are stored"
-    planned, stored = course.games[look.games :], claim.schedule[look.games : claim.parts[0].games]
+    before, stored = course.games[look.games :], claim.schedule[look.games : claim.parts[0].games]
     try:
         course.take_look(ResultColumns.from_results(checks.results))
     except ValueError as error:
@@ -181,8 +181,9 @@ def _check_look(claim: Claim, course: Course, look: Look, checks: _GameChecks) -
         if claim.stopped_after is not None:
             raise Difference(settled)
         return settled
-    if stored == planned != course.games[look.games :]:
-        return f"{where} the results changed the tables, but the games were played as planned"
+    after = course.games[look.games :]
+    if after != before and stored == before:  # the changed games are not stored
+        return f"{where} the results changed the tables, but games were played at the old tables"
     return None
 
 

@@ -214,7 +214,7 @@ def test_run_that_dies_at_a_look_is_resumed_with_the_same_course(
     other.league.close()
 
 
-STAYED = "the results changed the tables, but the games were played as planned"
+STAYED = "the results changed the tables, but games were played at the old tables"
 DIFFERS = "the stored schedule differs"
 WRONG = {  # the course that is played, the right course, and what is wrong
     "tables as planned": ("all open", "one pair open", STAYED),
