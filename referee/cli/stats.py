@@ -45,7 +45,7 @@ from referee.reports.statistics import (
     pair_rows,
     seat_worth_rows,
 )
-from referee.reports.terminal import crosstable
+from referee.reports.terminal import Crosstable
 from referee.reports.verdicts import TransitivityRow, describe_tests, judge_games, transitivity_rows
 from referee.result_columns import ResultColumns
 from referee.store.league import League
@@ -114,7 +114,7 @@ def show_crosstable(
     if not table:
         console.print("crosstable: none")
     for name in analysed:
-        console.print(crosstable(bots[name], pairs[name], f"crosstable, {name}"))
+        console.print(Crosstable(bots[name], pairs[name], f"crosstable, {name}"))
 
 
 @app.command()

@@ -2,7 +2,8 @@
 
 If a table is wider than the terminal, some columns are hidden, and their titles are listed below the table. Long
 texts wrap. Numbers never wrap. `RowsTable` selects the columns when it is printed: Rich passes the width at that time.
-No column is hidden from a file or a pipe, because they have no width (`Output` in `cli/options.py`).
+No column is hidden from a file or a pipe, because they have no width (`Output` in `cli/options.py`). A crosstable that is
+too wide is split into several tables.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ _EDGES = 2
 """Characters that the two edges of a table take."""
 _GAP = 2
 """Characters between two columns of a table."""
+_SHARE_WIDTH = 3
+"""The width of a percentage without decimals, in characters."""
 
 
 class RowsTable:
@@ -180,25 +183,51 @@ def stderr_tails(charges: Iterable[ChargeRow]) -> Group:
     )
 
 
-def crosstable(bots: Sequence[str], pairs: Sequence[PairRow], title: str) -> Table:
-    """Return a table with a row and a column for each bot, in the order of `bots`.
+class Crosstable:
+    """A table with a row and a column for each bot, in the order of `bots`.
 
     A cell has the percentage of the common games of two bots in which the bot of the row ranked higher than the bot of
     the column. A tie counts half. A dash means that the two bots have never met.
+
+    If the columns do not fit into the terminal, they are split: tables with all rows follow each other, each with some
+    of the columns.
     """
-    better = {(row.bot, row.other): row.ahead_in for row in pairs}
-    table = _empty_table(title)
-    table.caption = (
-        "percentage of common games in which the bot of the row ranked higher; ties count half"
-    )
-    table.add_column(Text("#"), justify="right")
-    table.add_column(Text("bot"), overflow="fold")
-    for number in range(1, len(bots) + 1):
-        table.add_column(Text(str(number)), justify="right", no_wrap=True)
-    for number, bot in enumerate(bots, 1):
-        cells = (_share_cell(bot, other, better.get((bot, other))) for other in bots)
-        table.add_row(Text(str(number)), Text(visible(bot)), *cells)
-    return table
+
+    def __init__(self, bots: Sequence[str], pairs: Iterable[PairRow], title: str) -> None:
+        self._bots = bots
+        self._better = {(row.bot, row.other): row.ahead_in for row in pairs}
+        self._title = title
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        size = self._columns_at(options.max_width)
+        for first in range(0, len(self._bots), size):
+            if first:
+                yield Text()
+            yield self._table(range(first, min(first + size, len(self._bots))))
+
+    def _columns_at(self, width: int) -> int:
+        """Return the number of bots whose columns fit into `width` characters, at least 1."""
+        names = max((cell_len(visible(bot)) for bot in self._bots), default=0)
+        names = max(_NARROWEST, min(names, _WRAPPED))
+        fixed = _width([len(str(len(self._bots))), names])
+        return max(1, (width - fixed) // (_SHARE_WIDTH + _GAP))
+
+    def _table(self, columns: range) -> Table:
+        """Return the table with all rows and some columns, given by indices into the bots. The last one has the caption."""
+        table = _empty_table(self._title)
+        if columns.stop == len(self._bots):
+            table.caption = "percentage of common games in which the bot of the row ranked higher; ties count half"
+        table.add_column(Text("#"), justify="right", no_wrap=True)
+        table.add_column(Text("bot"), overflow="fold", min_width=_NARROWEST)
+        for column in columns:
+            table.add_column(
+                Text(str(column + 1)), justify="right", no_wrap=True, min_width=_SHARE_WIDTH
+            )
+        for number, bot in enumerate(self._bots, 1):
+            others = (self._bots[column] for column in columns)
+            cells = (_share_cell(bot, other, self._better.get((bot, other))) for other in others)
+            table.add_row(Text(str(number)), Text(visible(bot)), *cells)
+        return table
 
 
 def _share_cell(bot: str, other: str, better: float | None) -> Text:

@@ -14,6 +14,7 @@ each time as a number of such games too. It prints:
 
 from __future__ import annotations
 
+import io
 import random
 import sys
 import tempfile
@@ -22,6 +23,7 @@ import zlib
 from pathlib import Path
 
 import trueskill
+from rich.console import Console
 from sqlalchemy import insert, select
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "store"))
@@ -41,7 +43,7 @@ from referee.reports.selection import (
     standings,
 )
 from referee.reports.statistics import pair_rows
-from referee.reports.terminal import crosstable
+from referee.reports.terminal import Crosstable
 from referee.rules.ruleset import RULESETS
 from referee.schedule import Stage
 from referee.schedule.round_robin import round_robin
@@ -101,7 +103,8 @@ def both_tables(league):
     analysed = analyses(games)
     table = standings(league, CHOICE, games, analysed)
     for name, analysis in analysed.items():
-        crosstable([row.bot for row in table], pair_rows(name, analysis.pairs()), name)
+        bots, pairs = [row.bot for row in table], pair_rows(name, analysis.pairs())
+        Console(file=io.StringIO()).print(Crosstable(bots, pairs, name))
 
 
 def from_zero() -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from rich.console import Console
 
 from referee.ratings.analysis import PairFigures
@@ -11,7 +12,7 @@ from referee.ratings.intervals import Estimate
 from referee.reports.formats import chance, estimate, percent_estimate
 from referee.reports.rating_rows import HistoryRow
 from referee.reports.statistics import crosstable_rows, each_pair_once, pair_rows
-from referee.reports.terminal import crosstable, plot
+from referee.reports.terminal import Crosstable, plot
 
 
 def pair(low, value, high, *, sure=0.5, first="a@1", second="b@1", better=0.25, meetings=8):
@@ -67,12 +68,39 @@ def test_crosstable_has_every_bot_against_every_other():
             pair(0, 1, 2, first="a", second="c\x1b[31m", meetings=0),
         ],
     )
-    text = shown(crosstable(["b", "a", "c\x1b[31m"], rows, "crosstable, basic"))
+    text = shown(Crosstable(["b", "a", "c\x1b[31m"], rows, "crosstable, basic"))
     lines = [line.split() for line in text.splitlines()]
     assert ["#", "bot", "1", "2", "3"] in lines
     assert ["1", "b", "·", "74", "-"] in lines
     assert ["2", "a", "26", "·", "-"] in lines
     assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("width", [30, 40, 80, 140])
+def test_crosstable_of_many_bots_is_split_into_tables_that_fit(width):
+    bots = [f"bot_{number:02}@1.0" for number in range(1, 41)]
+    rows = pair_rows(
+        "basic",
+        [
+            pair(0, 1, 2, first=bot, second=other, better=1.0)
+            for bot in bots
+            for other in bots
+            if bot != other
+        ],
+    )
+    lines = shown(Crosstable(bots, rows, "crosstable, basic"), width).splitlines()
+    assert max(map(len, lines)) <= width
+    heads = [line.split() for line in lines if line.split()[:2] == ["#", "bot"]]
+    assert all(head[2:] for head in heads)
+    assert [number for head in heads for number in head[2:]] == [str(n) for n in range(1, 41)]
+    cells = [line.split() for line in lines if "bot_" in line]
+    assert len(cells) == 40 * len(heads)
+    for number, bot in enumerate(bots):
+        parts = cells[number::40]
+        assert all(part[:2] == [str(number + 1), bot] for part in parts)
+        shares = [share for part in parts for share in part[2:]]
+        assert shares == ["·" if number == other else "100" for other in range(40)]
+    assert sum("percentage" in line for line in lines) == 1
 
 
 def test_rating_is_drawn_over_the_games():
