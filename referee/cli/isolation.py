@@ -21,11 +21,10 @@ from rich.text import Text
 from referee.bots.attach import AttachLauncher
 from referee.bots.fetch import plan_fetches
 from referee.bots.manifest import BotSpec, Manifest, Variant, load_manifest
-from referee.cli.options import JsonOption, console, notes, write
+from referee.cli.options import JsonOption, notes, show_table, write
 from referee.errors import NotFoundError, UserError
 from referee.reports.checks import ProtectionRow, RefusalRow, protection_rows, refusal_rows
 from referee.reports.formats import json_text, visible
-from referee.reports.terminal import RowsTable
 from referee.roster import find_bot
 from referee.roster.roster import Roster, check_unisolated
 from referee.roster.workshop import Workshop
@@ -245,8 +244,6 @@ def doctor(as_json: JsonOption = False) -> None:
     if as_json:
         write(json_text({"rung": isolation.rung, "protections": rows, "higher_rungs": refusals}))
         return
-    console.print(RowsTable(ProtectionRow, rows, f"isolation: {isolation.rung.value}"))
+    show_table(ProtectionRow, rows, f"isolation: {isolation.rung.value}")
     if refusals:
-        console.print(
-            RowsTable(RefusalRow, refusals, "stronger rungs that this machine does not give")
-        )
+        show_table(RefusalRow, refusals, "stronger rungs that this machine does not give")

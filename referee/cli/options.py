@@ -148,8 +148,7 @@ def show_rows(
 
         hint = "" if wide is None else "; --wide shows them"
         table = RowsTable(row_type, rows, title, hint=hint, columns=fields, keep=keep)
-        needed = 0 if fields is None else table.least_width()
-        with console.widen(_FULL_WIDTH if wide else needed):
+        with console.widen(_FULL_WIDTH if wide else table.least_width()):
             console.print(table)
         print_notes(notes)
 

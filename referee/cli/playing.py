@@ -42,6 +42,7 @@ from referee.cli.options import (
     console,
     notes,
     print_notes,
+    show_table,
     write,
 )
 from referee.cli.progress import Interrupts, conduct
@@ -51,7 +52,6 @@ from referee.reports.bot_rows import FaultRow, fault_rows
 from referee.reports.formats import json_text
 from referee.reports.rating_rows import RatingRow
 from referee.reports.selection import GameFilter, current_ratings
-from referee.reports.terminal import RowsTable
 from referee.reports.verdicts import judge_newest_look, name_deviations
 from referee.sandbox import Isolation
 from referee.sandbox.ladder import make_launcher
@@ -233,10 +233,10 @@ def _print_tables(store: League, tournament: Tournament, *, finished: bool, as_j
         write(json_text({"tournament": tournament.name, "finished": finished, **found}))
         return
     if rows:
-        console.print(RowsTable(RatingRow, rows, title))
+        show_table(RatingRow, rows, title)
         print_notes(name_deviations(analysed))
     if faults:
-        console.print(RowsTable(FaultRow, faults, "faults"))
+        show_table(FaultRow, faults, "faults")
 
 
 def resume_command(store: League, name: str, place: ClusterChoice | None = None) -> str:

@@ -3,7 +3,8 @@
 If a table is wider than the terminal, some columns are hidden, and their titles are listed below the table. Long
 texts wrap. Numbers never wrap. `RowsTable` selects the columns when it is printed: Rich passes the width at that time.
 No column is hidden from a file or a pipe, because they have no width (`Output` in `cli/options.py`). A crosstable that is
-too wide is split into several tables.
+too wide is split into several tables. If even the columns that are never hidden do not fit, the table is printed wider than
+the terminal, and the terminal breaks its lines (`show_rows` in `cli/options.py`).
 """
 
 from __future__ import annotations
@@ -71,9 +72,16 @@ class RowsTable:
         self._hint = hint
 
     def least_width(self) -> int:
-        """Return the smallest width, in characters, at which no column is hidden and long texts wrap."""
-        cells = {field: [_cell(field, row) for row in self._rows] for field in self._fields}
-        return _width([_column_width(field, texts) for field, texts in cells.items()])
+        """Return the smallest width, in characters, at which all columns that are never hidden fit, with their numbers whole."""
+        return _width(
+            [
+                _NARROWEST
+                if field.column.wrap
+                else _column_width(field, [_cell(field, row) for row in self._rows])
+                for field in self._fields
+                if not _may_hide(field, self._keep)
+            ]
+        )
 
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
         if not self._rows:
@@ -134,12 +142,16 @@ def _select_fields(
     """
     fields = list(cells)
     widths = {field: _column_width(field, texts) for field, texts in cells.items()}
-    droppable = (each for each in reversed(fields) if each.column.drop and each.key not in keep)
+    droppable = (each for each in reversed(fields) if _may_hide(each, keep))
     for field in sorted(droppable, key=_drop):
         if _width([widths[each] for each in fields]) <= width:
             break
         fields.remove(field)
     return fields
+
+
+def _may_hide(field: Field, keep: Collection[str]) -> bool:
+    return field.column.drop > 0 and field.key not in keep
 
 
 def _width(columns: Sequence[int]) -> int:

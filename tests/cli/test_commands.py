@@ -175,6 +175,18 @@ def test_chosen_columns_are_printed_as_table_json_and_csv(here):
 
 @MORE_COMMANDS
 @pytest.mark.parametrize(
+    ("command", "figure"),
+    [
+        (("ratings",), r"1  greedy.* \d\d\.\d\d  +\d\.\d\d  +\d+\.\d\d "),
+        (("stats", "pairs"), r"greedy.* \[-?\d+\.\d, -?\d+\.\d\]"),
+    ],
+)
+def test_narrow_terminal_breaks_lines_instead_of_numbers(here, command, figure):
+    assert re.search(figure, checked_output(here, *command, COLUMNS="30"))
+
+
+@MORE_COMMANDS
+@pytest.mark.parametrize(
     "command", [("ratings", "--history", "greedy"), ("bots", "show", "greedy"), ("stats", "luck")]
 )
 def test_locale_without_utf_8_prints_ascii(here, command):

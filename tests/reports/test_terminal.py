@@ -215,6 +215,17 @@ def test_chosen_columns_are_shown_in_their_order_and_never_hidden():
     assert "basic" in text
 
 
+def test_table_at_its_least_width_has_whole_numbers_and_all_columns_that_are_never_hidden():
+    table = RowsTable(RatingRow, RATINGS)
+    width = table.least_width()
+    assert width < 60
+    text = shown(table, width)
+    assert max(map(cell_len, text.splitlines())) <= width
+    for figure in (" 1  small_be ", " 25.00   1.25 ", "  21.25 ", " 25.0 [20.0, 30.0]"):
+        assert figure in text
+    assert text.count("b" * 8) == 4
+
+
 def test_kept_column_hides_others_instead():
     wanted = "b" * 16
     rows = [replace(RATINGS[0], bot=wanted)]
