@@ -9,6 +9,7 @@ Exit codes:
 
 import os
 import signal
+import sys
 from collections.abc import Callable
 from types import FrameType
 
@@ -20,11 +21,23 @@ def main() -> None:
     # Before the command begins, there is nothing to clean up. And while modules are imported, an exception from a
     # signal handler could get lost.
     handle_interrupts(_exit_at_once)
+    _open_closed_streams()
     configure_process()
     # Imported here, because a worker process imports this module too but needs none of the commands.
     from referee.cli.app import run  # noqa: PLC0415
 
     run()
+
+
+def _open_closed_streams() -> None:
+    """Connect each standard stream that is closed, as after `>&-` in a shell, with the null device.
+
+    Otherwise, the next file that is opened gets the descriptor of the stream, and with it what other code prints there.
+    """
+    # The order matters: `open` takes the lowest free descriptor, and those of the streams are 0, 1 and 2.
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - stays open
 
 
 def handle_interrupts(handler: signal.Handlers | Callable[[int, FrameType | None], object]) -> None:

@@ -53,6 +53,16 @@ def checked_output(here, *arguments, **environment):
     return done.stdout
 
 
+@pytest.mark.parametrize(
+    ("closed", "code"),
+    [(">&-", 0), ("2>&-", 0), ("--seats 9 <&- >&- 2>&-", 2)],
+)
+def test_closed_standard_stream_is_taken_for_the_null_device(here, closed, code):
+    done = here.shell(f"referee ratings {closed}")
+    assert (done.returncode, done.stderr) == (code, "")
+    assert ("greedy" in done.stdout) == (">" not in closed.replace("2>", ""))
+
+
 def test_run_without_a_terminal_prints_plain_lines(here):
     assert here.said.stderr == ""
     assert "\x1b" not in here.said.stdout
