@@ -117,7 +117,7 @@ def compare(
     with League.open(league, create=False, db=db) as store:
         games = choice.columns(store)
         played = {games.bots[number] for number in set(games.bot.flat) if number >= 0}
-        first, second = (find_played_bot(store, played, name) for name in (bot, other))
+        first, second = (find_played_bot(store, choice, played, name) for name in (bot, other))
         if first == second:
             raise UserError(f"{bot} and {other} are the same bot")
         judged = judge_games(store, choice, confidence=confidence, margin=margin)
@@ -140,7 +140,7 @@ def _read_history(
 ) -> tuple[str, tuple[HistoryRow, ...]]:
     """Return the `name@version` of a bot, and its rating after each round."""
     games = choice.games(store)
-    name = find_played_bot(store, {bot for game in games for bot in game.bots}, bot)
+    name = find_played_bot(store, choice, {bot for game in games for bot in game.bots}, bot)
     history = rating_history(games, name, predecessors=choice.predecessors(store))
     return name, history_rows(history)
 

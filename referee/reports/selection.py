@@ -61,6 +61,15 @@ class GameFilter:
                 f"--ruleset: unknown ruleset {self.ruleset!r}{similar}; choose one of {known}"
             )
 
+    def options(self) -> str:
+        """Return the options of the command line that give this filter, such as `--ruleset duel --seats 2`."""
+        values = (
+            ("--tournament", self.tournament),
+            ("--ruleset", self.ruleset),
+            ("--seats", self.seats),
+        )
+        return " ".join(f"{option} {value}" for option, value in values if value is not None)
+
     def predecessors(self, league: League) -> Mapping[str, str]:
         """Map each version of a bot to its predecessor.
 
@@ -150,16 +159,22 @@ def _strikes(games: ResultColumns) -> dict[str, Counter[str]]:
     return strikes
 
 
-def find_played_bot(store: League, played: set[str], text: str) -> str:
+def find_played_bot(store: League, choice: GameFilter, played: set[str], text: str) -> str:
     """Return the `name@version` of a bot in `played`. Raises UserError if `played` does not have the bot.
 
-    `text` is a `name@version`, or a name that means the newest version in `played`.
+    Args:
+        store: the league.
+        choice: the filter that selected the games.
+        played: the bots that played in the selected games.
+        text: a `name@version`, or a name that means the newest version in `played`.
     """
     known = [str(row.bot) for row in store.bots() if str(row.bot) in played]
     versions = [bot for bot in known if text in (bot, bot.rpartition("@")[0])]
     if not versions:
-        others = f"there are {', '.join(known)}" if known else "there are no games"
+        options = choice.options()
+        where, games = (f"a game with {options}", "such games") if options else ("here", "games")
+        others = f"there are {', '.join(known)}" if known else f"there are no {games}"
         names = {*known, *(bot.rpartition("@")[0] for bot in known)}
         similar = did_you_mean(text, names)
-        raise UserError(f"{store.where}: no bot {text!r} has played here{similar}; {others}")
+        raise UserError(f"{store.where}: no bot {text!r} has played {where}{similar}; {others}")
     return versions[-1]

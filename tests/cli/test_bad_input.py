@@ -177,6 +177,27 @@ def test_mistyped_name_is_refused_with_the_most_similar_one(played, command, say
     assert_refused(played, *command, says=says)
 
 
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (
+            ("ratings", "compare", "random", "greedy", "--ruleset", "duel"),
+            "league: no bot 'random' has played a game with --ruleset duel; there are no such games",
+        ),
+        (
+            ("ratings", "compare", "bait", "greedy", "--tournament", "cup", "--seats", "4"),
+            "league: no bot 'bait' has played a game with --tournament cup --seats 4; there are",
+        ),
+        (
+            ("ratings", "--history", "random", "--seats", "5"),
+            "league: no bot 'random' has played a game with --seats 5; there are no such games",
+        ),
+    ],
+)
+def test_error_about_a_bot_without_selected_games_names_the_options(played, command, says):
+    assert_refused(played, *command, says=says)
+
+
 def test_missing_tournament_file_is_refused(here):
     assert_refused(here, "tournament", "run", "cap.toml", says="cap.toml: no such file")
 
