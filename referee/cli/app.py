@@ -224,7 +224,8 @@ class LazyGroup(TyperGroup):
             app: typer.Typer = import_module(f"referee.cli.{self._modules.pop(name)}").app
             group = typer.main.get_group(app)
             command = self.commands[name] = group.commands.get(name, group)
-            command.help = _join_lines(command.help or "")
+            for each in (command, *getattr(command, "commands", {}).values()):
+                _tidy_help(each)
         return self.commands[name]
 
 
@@ -256,9 +257,9 @@ def all_commands() -> dict[str, TyperCommand | TyperGroup]:
     return found
 
 
-def _join_lines(text: str) -> str:
-    """Join the lines of each paragraph. Without this function, Typer shows the line breaks of the docstrings."""
-    return re.sub(r"(?<!\n)\n(?!\n)", " ", text)
+def _tidy_help(command: Any) -> None:
+    """Join the lines of each paragraph of the help. Without this function, Typer shows the line breaks of the docstrings."""
+    command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", command.help or "")
 
 
 def _show_version(wanted: bool) -> None:

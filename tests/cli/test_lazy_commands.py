@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -66,3 +67,8 @@ def test_help_lists_commands_by_the_first_line_of_their_docstrings():
     assert {f"referee {words}" for words in _COMMANDS} <= set(commands)
     for words, (_, line) in _COMMANDS.items():
         assert commands[f"referee {words}"].help.startswith(f"{line}\n")
+
+
+def test_paragraphs_of_a_help_have_no_line_breaks():
+    for words, command in all_commands().items():
+        assert not re.search(r"[^\n]\n[^\n]", command.help), words
