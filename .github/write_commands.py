@@ -72,10 +72,7 @@ def _paragraphs(command: Any) -> list[str]:
 def _name(param: Any) -> str:
     """Return how a parameter is written: `FILE`, `[BOT]...`, `--json`, `--seed SEED`."""
     if param.param_type_name == "argument":
-        name = (param.metavar or param.name).upper()
-        if name.startswith("["):
-            name = name.strip("[]")
-        name = name if param.required else f"[{name}]"
+        name = param.metavar if param.required else f"[{param.metavar}]"
         return f"{name}..." if param.nargs == -1 else name
     names = "/".join([*param.opts, *param.secondary_opts])
     value = param.metavar or param.name.upper()

@@ -258,8 +258,14 @@ def all_commands() -> dict[str, TyperCommand | TyperGroup]:
 
 
 def _tidy_help(command: Any) -> None:
-    """Join the lines of each paragraph of the help. Without this function, Typer shows the line breaks of the docstrings."""
+    """Join the lines of each paragraph of the help, and write the names of arguments in upper case, as its texts do.
+
+    Without this function, Typer shows the line breaks of the docstrings, and the names of the parameters in Python.
+    """
     command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", command.help or "")
+    for param in command.params:
+        if param.param_type_name == "argument" and param.metavar is None:
+            param.metavar = param.name.upper()
 
 
 def _show_version(wanted: bool) -> None:

@@ -41,7 +41,7 @@ def verify(
     what: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME|ARCHIVE]",
+            metavar="NAME|ARCHIVE",
             help="The name of a tournament, or the path of an archive (a path contains a dot or a slash)."
             " By default all tournaments of the league are checked.",
         ),

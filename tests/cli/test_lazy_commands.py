@@ -72,3 +72,10 @@ def test_help_lists_commands_by_the_first_line_of_their_docstrings():
 def test_paragraphs_of_a_help_have_no_line_breaks():
     for words, command in all_commands().items():
         assert not re.search(r"[^\n]\n[^\n]", command.help), words
+
+
+def test_arguments_have_the_names_of_the_texts():
+    for words, command in all_commands().items():
+        for param in command.params:
+            if param.param_type_name == "argument":
+                assert param.metavar.isupper(), words
