@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from referee.bots.logs import LogSettings
-from referee.cli.options import INTERRUPTED, console
+from referee.cli.options import INTERRUPTED, console, parse_path
 from referee.errors import UserError
 from referee.roster.roster import Roster
 from referee.sandbox import Isolation
@@ -38,16 +38,25 @@ ClusterOption = Annotated[
     ),
 ]
 AuthorityOption = Annotated[
-    Path | None, typer.Option("--tls-ca", help="The certificate of the authority for TLS (PEM).")
+    Path | None,
+    typer.Option(
+        "--tls-ca", parser=parse_path, help="The certificate of the authority for TLS (PEM)."
+    ),
 ]
 CertificateOption = Annotated[
-    Path | None, typer.Option("--tls-cert", help="The certificate of this side for TLS (PEM).")
+    Path | None,
+    typer.Option(
+        "--tls-cert", parser=parse_path, help="The certificate of this side for TLS (PEM)."
+    ),
 ]
-KeyOption = Annotated[Path | None, typer.Option("--tls-key", help="The key of this side (PEM).")]
+KeyOption = Annotated[
+    Path | None, typer.Option("--tls-key", parser=parse_path, help="The key of this side (PEM).")
+]
 FolderOption = Annotated[
     Path | None,
     typer.Option(
         "--bots",
+        parser=parse_path,
         metavar="DIR",
         help="The folder for the copies of bots. By default linko-referee in the user's cache folder.",
     ),

@@ -105,7 +105,8 @@ def debug(
     game_id, colon, move = game.partition(":")
     if colon and not is_move_number(move):
         raise UserError(f"{game}: {move!r} is not the number of a move")
-    folder = Path(bot) if "/" in bot or toml_file.is_folder(Path(bot)) else None
+    is_path = "/" in bot or (bot != "" and toml_file.is_folder(Path(bot)))
+    folder = Path(bot) if is_path else None
     name = load_manifest(folder).name if folder else bot.partition("@")[0]
     with League.open(league, create=False, db=db) as store:
         record = store.record(game_id)

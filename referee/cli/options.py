@@ -187,10 +187,19 @@ USER_ERROR = 2
 INTERRUPTED = 130
 """Exit code: interrupted; finished games are stored, and the run can be resumed."""
 
+
+def parse_path(text: str) -> Path:
+    """Return the path that was typed. Raises BadParameter if it is empty: `Path("")` is the current folder."""
+    if not text:
+        raise typer.BadParameter("the path is missing")
+    return Path(text)
+
+
 LeagueOption = Annotated[
     Path,
     typer.Option(
         "--league",
+        parser=parse_path,
         envvar="REFEREE_LEAGUE",
         help="The folder of the league, with its games and bots.",
     ),
@@ -270,6 +279,7 @@ LogsOption = Annotated[
     Path | None,
     typer.Option(
         "--logs",
+        parser=parse_path,
         metavar="DIR",
         help="Write what the bots print into this folder: a file for each game and bot.",
     ),

@@ -360,7 +360,7 @@ def _find_version(text: str, roster: Roster | None, league: Path) -> BotSpec:
 
 
 def _is_path(text: str) -> bool:
-    return "/" in text or text.startswith(".") or toml_file.is_folder(Path(text))
+    return "/" in text or text.startswith(".") or (text != "" and toml_file.is_folder(Path(text)))
 
 
 def _make_watcher(specs: Sequence[BotSpec], position: Position | None) -> Watcher:

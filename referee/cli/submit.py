@@ -38,6 +38,7 @@ from referee.cli.options import (
     choose_logs,
     console,
     notes,
+    parse_path,
     write,
 )
 from referee.cli.playing import league_options
@@ -91,7 +92,9 @@ def _find_user() -> str:
 
 @app.command()
 def submit(
-    path: Annotated[Path, typer.Argument(help="The folder of the bot.", metavar="PATH")],
+    path: Annotated[
+        Path, typer.Argument(parser=parse_path, help="The folder of the bot.", metavar="PATH")
+    ],
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
     any_author: Annotated[
@@ -135,7 +138,9 @@ def submit(
 
 @app.command()
 def check(
-    path: Annotated[Path, typer.Argument(help="The folder of the bot.", metavar="PATH")],
+    path: Annotated[
+        Path, typer.Argument(parser=parse_path, help="The folder of the bot.", metavar="PATH")
+    ],
     quick: Annotated[
         bool,
         typer.Option(

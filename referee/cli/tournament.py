@@ -23,6 +23,7 @@ from referee.cli.options import (
     WideOption,
     check_format,
     console,
+    parse_path,
     show_rows,
     show_table,
     write,
@@ -114,7 +115,7 @@ class LeaguePace:
 
 @app.command()
 def plan(
-    file: Annotated[Path, typer.Argument(help="The tournament file (TOML).")],
+    file: Annotated[Path, typer.Argument(parser=parse_path, help="The tournament file (TOML).")],
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
     as_json: JsonOption = False,

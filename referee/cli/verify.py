@@ -17,6 +17,7 @@ from referee.cli.options import (
     LeagueOption,
     TournamentArgument,
     console,
+    parse_path,
 )
 from referee.errors import RefereeError, UserError
 from referee.match.replay import Difference
@@ -118,7 +119,10 @@ def _count(checked: int, games: int) -> str:
 def export(
     name: TournamentArgument,
     output: Annotated[
-        Path | None, typer.Option("--output", help="The file of the archive. By default NAME.zip.")
+        Path | None,
+        typer.Option(
+            "--output", parser=parse_path, help="The file of the archive. By default NAME.zip."
+        ),
     ] = None,
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,

@@ -19,6 +19,7 @@ from referee.cli.options import (
     TournamentArgument,
     console,
     notes,
+    parse_path,
 )
 from referee.errors import UserError
 from referee.reports.formats import visible
@@ -100,7 +101,10 @@ def serve(
 def report(
     name: TournamentArgument,
     output: Annotated[
-        Path, typer.Option("--output", help="Where to write: a folder that is new or empty.")
+        Path,
+        typer.Option(
+            "--output", parser=parse_path, help="Where to write: a folder that is new or empty."
+        ),
     ],
     spoilers: SpoilersOption = False,
     league: LeagueOption = DEFAULT_LEAGUE,

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from referee import toml_file
+from referee.cli.options import parse_path
 from referee.errors import UserError
 from referee.rules.ruleset import RULESETS
 from referee.schedule.budget import Pace
@@ -69,6 +70,7 @@ SaveOption = Annotated[
     Path | None,
     typer.Option(
         "--save",
+        parser=parse_path,
         metavar="FILE",
         help="Without a file: also write the equivalent tournament file. FILE must not exist.",
     ),
@@ -91,6 +93,8 @@ def read_words(
 
     Raises UserError for a wrong file, word, option or setting.
     """
+    if not all(words):
+        raise UserError("FILE|BOT: the path is missing")
     given = {key: value for key, value in keys.items() if value is not None}
     if len(words) == 1 and not toml_file.is_folder(Path(words[0])):
         if given or settings:

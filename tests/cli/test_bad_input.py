@@ -198,6 +198,26 @@ def test_error_about_a_bot_without_selected_games_names_the_options(played, comm
     assert_refused(played, *command, says=says)
 
 
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (
+            ("play", "./ann", "./bob", "--logs", ""),
+            "Invalid value for '--logs': the path is missing",
+        ),
+        (("tournament", "plan", ""), "Invalid value for 'FILE': the path is missing"),
+        (("tournament", "run", ""), "referee: FILE|BOT: the path is missing"),
+        (("play", "./ann", ""), "referee: BOTS: '' is neither a folder nor a bot of the league"),
+    ],
+)
+def test_empty_path_is_refused(here, command, says):
+    before = tree(here.folder)
+    done = here.referee(*command)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert tree(here.folder) == before
+
+
 def test_missing_tournament_file_is_refused(here):
     assert_refused(here, "tournament", "run", "cap.toml", says="cap.toml: no such file")
 

@@ -6,11 +6,14 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from typer.core import TyperArgument, TyperOption
 
 from referee import __version__
 from referee.cli.app import _COMMANDS, _GROUPS, all_commands
+from referee.cli.options import parse_path
 
 MORE_COMMANDS = pytest.mark.extended("starts more commands")
 HEAVY = {"sqlalchemy", "grpc", "google.protobuf", "numpy", "scipy", "pydantic", "uvloop"}
@@ -79,3 +82,15 @@ def test_arguments_have_the_names_of_the_texts():
         for param in command.params:
             if param.param_type_name == "argument":
                 assert param.metavar.isupper(), words
+
+
+def test_every_path_is_parsed_by_the_function_that_refuses_an_empty_one():
+    paths = [
+        param
+        for command in all_commands().values()
+        for param in command.params
+        if isinstance(param, (TyperArgument, TyperOption))
+        and param.type_descriptor.annotation is Path
+    ]
+    assert {"league", "logs", "output", "save", "file", "path"} <= {each.name for each in paths}
+    assert all(each.type_descriptor.parameter_info.parser is parse_path for each in paths)
