@@ -93,7 +93,7 @@ def show_crosstable(
     """Show a table of every bot against every other one, best first.
 
     A cell is the percentage of the common games in which the bot of the row ranked higher than the bot of the
-    column. `referee stats pairs` has the same figures with intervals.
+    column. A tie counts half, and a game with k seats has the weight 2 / k. `referee stats pairs` has the same figures with intervals.
 
     Example: referee stats crosstable --tournament demo
     """

@@ -199,7 +199,7 @@ class Crosstable:
     """A table with a row and a column for each bot, in the order of `bots`.
 
     A cell has the percentage of the common games of two bots in which the bot of the row ranked higher than the bot of
-    the column. A tie counts half. A dash means that the two bots have never met.
+    the column. A tie counts half, and a game with k seats has the weight 2 / k. A dash means that the two bots have never met.
 
     If the columns do not fit into the terminal, they are split: tables with all rows follow each other, each with some
     of the columns.
@@ -228,7 +228,10 @@ class Crosstable:
         """Return the table with all rows and some columns, given by indices into the bots. The last one has the caption."""
         table = _empty_table(self._title)
         if columns.stop == len(self._bots):
-            table.caption = "percentage of common games in which the bot of the row ranked higher; ties count half"
+            table.caption = (
+                "percentage of the common games in which the bot of the row ranked higher;"
+                " a tie counts half, and a game with k seats has the weight 2 / k"
+            )
         table.add_column(Text("#"), justify="right", no_wrap=True)
         table.add_column(Text("bot"), overflow="fold", min_width=_NARROWEST)
         for column in columns:

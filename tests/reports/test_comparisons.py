@@ -73,6 +73,9 @@ def test_crosstable_has_every_bot_against_every_other():
     assert ["#", "bot", "1", "2", "3"] in lines
     assert ["1", "b", "·", "74", "-"] in lines
     assert ["2", "a", "26", "·", "-"] in lines
+    assert "a tie counts half, and a game with k seats has the weight 2 / k" in " ".join(
+        text.split()
+    )
     assert "\x1b" not in text
 
 
