@@ -73,6 +73,12 @@ def serve(
     rung = parse_rung("--isolation", isolation)
 
     def announce(address: str, seat: str) -> None:
+        if not is_loopback(host):
+            notes.print(
+                Text(f"--host {host}: everybody who reaches this machine can read the league"),
+                style="yellow",
+                soft_wrap=True,
+            )
         console.print(Text(address), soft_wrap=True)
         console.print(Text(f"{seat} (play against bots)"), soft_wrap=True)
         if (
@@ -81,12 +87,6 @@ def serve(
             Thread(target=webbrowser.open, args=[address], daemon=True).start()
 
     with League.open_read_only(league, db=db) as store:
-        if not is_loopback(host):
-            notes.print(
-                Text(f"--host {host}: everybody who reaches this machine can read the league"),
-                style="yellow",
-                soft_wrap=True,
-            )
         serve_pages(
             LeagueViews(store, spoilers=spoilers, patience_s=PATIENCE_S),
             Lobby(store, lambda: League.open(league, create=False, db=db), rung),

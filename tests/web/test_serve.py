@@ -145,7 +145,8 @@ def test_port_in_use_is_refused(here, served):
 def test_wrong_option_is_refused_in_one_line(here, words, text):
     done = here.referee("serve", "--port", "0", *words)
     assert done.returncode == 2
-    assert text in done.stderr.splitlines()[-1]
+    [line] = done.stderr.splitlines()
+    assert text in line
     assert not (here.folder / "nothing").exists()
 
 
