@@ -23,16 +23,17 @@ REPLY_GRACE_US = 2_000
 TIMER_TOLERANCE_US = 2_000
 """How many µs late a timer may fire before the event loop counts as late. uvloop's timers are exact to 1 ms."""
 MAX_GRACE_PERIODS = 5
-"""How many grace periods a batch can have, the first one included, if the event loop is late every time. Not
-counted are grace periods for a bot that waits for a core, and grace periods while the clocks are paused."""
+"""How many grace periods a batch can have, the first one included, if the event loop is late every time. Grace
+periods for a bot that waits for a core, and those while the clocks are paused, do not count."""
 CPU_GRACE_US = 1_000
 """The CPU time, in µs, that a bot still gets to send its reply if it runs or waits for a core at its deadline."""
 CORE_WAIT_LIMIT_US = 2_000_000
 """How many µs after its deadline a bot is charged, even if it has not had `CPU_GRACE_US`. Two seconds are enough: Linux
 reserves a part of every second for normal processes, even if real-time processes use the machine."""
 _RESERVE = 4
-"""A further decision joins a batch only if there is time for it: this many times the longest mean time of a decision so far, at most
-its own limit. All these times together are at most `BATCH_LIMIT_US`."""
+"""A further decision joins a batch only if there is time for it. The time for it is this many times the longest mean time of a
+decision of the bot so far, but at most the limit of the decision that joins. The first decision needs no such time. The times for all
+further ones together are at most `BATCH_LIMIT_US`."""
 BATCH_LIMIT_US = 60_000_000
 """A batch is overdue if the bot is silent for longer than the largest limit of its requests plus this time, even if the sum of the
 limits is longer. So a bot that hangs does not hold its core for long."""

@@ -244,8 +244,8 @@ class MachineFigures:
     Games in which any bot forfeited do not count. Otherwise a suspended bot would look bad on the machine that plays the rest of its lane.
     """
     lead: Estimate | None
-    """Points per game of the bot on this machine minus its points on other machines, in the same matches; see `_lead_on_machine`. Before
-    that, each score is reduced by the mean points of its seat, because a machine may play some seatings more often. None if `matches` is 0."""
+    """Points per game of the bot on this machine minus its points on other machines, in the same matches; see `_lead_on_machine`. Each
+    score counts without the mean points of its seat, because a machine may play some seatings more often. None if `matches` is 0."""
 
 
 def machine_figures(results: ResultColumns) -> tuple[MachineFigures, ...]:

@@ -45,8 +45,9 @@ from referee.result_columns import Floats
 _LOWEST, _HIGHEST = -8.0, 38.0
 """Bounds are searched between these leads, in standard errors. A lead below -8 has the probability 1e-15."""
 _LEAST_GROWTH = 1.01
-"""If a pair got few new games or none, its data count as this many times those of the look before, because equal data
-would lead to a division by zero. This only makes the bounds stricter."""
+"""The least growth of the data of a pair from one look to the next. If the pair got fewer new games, its data still count as
+this many times the data of the look before, because equal data would lead to a division by zero. This only makes the
+bounds stricter."""
 _LEAST_NODES = 64
 """The least number of nodes of an integral; with 64 the relative error of a result is below 1e-6."""
 
@@ -67,7 +68,7 @@ class PairVerdict:
     """The verdict about two bots."""
 
     bot: str
-    """The better bot if the verdict is AHEAD, even if newer games put it behind. Else the bot with the higher rating."""
+    """The better bot if the verdict is AHEAD, even if newer games put it behind. Else the bot with the higher fit."""
     below: str
     """The other bot."""
     chance: float | None

@@ -1,8 +1,8 @@
 """Compute intervals for the share of games that each bot wins.
 
 The games of a match may depend on each other, because they usually share a deal. So the variance of a bot's share
-differs from that of independent games. The design effect (Kish, Survey Sampling, 1965) is the first variance divided
-by the second. The results of one bot estimate it badly after few matches. But it is about the same for all bots,
+differs from the variance that it would have if the games were independent. The design effect (Kish, Survey Sampling, 1965) is
+the true variance divided by that of independent games. The results of one bot estimate it badly after few matches. But it is about the same for all bots,
 because they play the same kind of matches. So the design effect of a bot is a weighted mean of its own estimate and
 of the estimate from all bots. The more matches the bot played, the more its own estimate counts. For a bot that won
 no game or all games, its own estimate is 1.
