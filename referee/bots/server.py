@@ -24,7 +24,7 @@ from referee.bots.inbox import FLOOD_QUOTA
 from referee.bots.manifest import Transport
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
 from referee.pb import play_pb2
-from referee.sandbox.connections import open_connections
+from referee.sandbox.connections import open_connections, refuse_descriptors
 from referee.sandbox.monitor import cpu_ns
 from referee.sandbox.process_tree import PROCESS_TREES
 
@@ -111,11 +111,13 @@ class BotServer:
         try:
             port = server.add_insecure_port(self.address)
             await server.start()
+            self._server = server
+            if is_unix:
+                refuse_descriptors(str(self._socket))
         except (RuntimeError, OSError) as error:
             raise VoidGame(f"cannot listen on {self.address}: {error}") from error
         if not is_unix:
             self.address = f"127.0.0.1:{port}"
-        self._server = server
 
     async def stop(self) -> None:
         """Stop the server, which closes the stream, and remove the socket."""

@@ -2,7 +2,8 @@
 
 A library such as gRPC accepts connections itself and does not say who connects. But its sockets are open files of this
 process. The kernel knows the process at the other end of a UNIX socket. For TCP it knows only the socket at the other
-end; then /proc shows which process has this socket open.
+end; then /proc shows which process has this socket open. `refuse_descriptors` sets an option of a listening socket of gRPC, which
+is found in the same way.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from referee.sandbox.process_tree import PROCESS_TREES
 
 _CREDENTIALS = struct.Struct("3i")
 """The process id, the user id and the group id of a peer."""
+_SO_PASSRIGHTS = 83
+"""The socket option that allows others to send file descriptors. It exists since Linux 6.16, and is on by default."""
 
 
 class Connection:
@@ -70,8 +73,21 @@ def open_connections(address: str | int, expected: int) -> Iterator[list[Connect
             link.close()
 
 
-def _duplicate_sockets(address: str | int) -> Iterator[socket.socket]:
-    """Yield a duplicate of each socket that this process has accepted at an address.
+def refuse_descriptors(address: str) -> None:
+    """Let no program send file descriptors to this process through the UNIX socket at `address`, on which it listens.
+
+    The kernel would close the descriptors in a thread of this process, which can take as long as the program has chosen.
+    Before Linux 6.16 and on other systems this function does nothing, because the kernel has no such option.
+
+    Raises OSError if no file descriptors are left.
+    """
+    for link in _duplicate_sockets(address, listening=True):
+        with link, suppress(OSError):
+            link.setsockopt(socket.SOL_SOCKET, _SO_PASSRIGHTS, 0)
+
+
+def _duplicate_sockets(address: str | int, *, listening: bool = False) -> Iterator[socket.socket]:
+    """Yield a duplicate of each socket that this process has accepted at an address, or of the `listening` socket.
 
     Several descriptors may belong to one socket, for instance while another call has duplicates. Then yield only one.
     """
@@ -89,21 +105,21 @@ def _duplicate_sockets(address: str | int) -> Iterator[socket.socket]:
             continue
         inodes.add(status.st_ino)
         link = socket.socket(fileno=duplicate)
-        if _is_accepted_at(link, address):
+        if _is_at(link, address, listening=listening):
             yield link
         else:
             link.close()
 
 
-def _is_accepted_at(link: socket.socket, address: str | int) -> bool:
-    """Return whether a socket is a connection that was accepted at an address, and not the listening socket."""
+def _is_at(link: socket.socket, address: str | int, *, listening: bool) -> bool:
+    """Return whether a socket is a connection that was accepted at an address, or is the `listening` socket."""
     try:
         name = link.getsockname()
         own: object = name[1] if isinstance(name, tuple) and len(name) > 1 else name
         is_listening = link.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
     except OSError:
         return False
-    return own == address and not is_listening
+    return own == address and bool(is_listening) == listening
 
 
 def _name_peer(link: socket.socket) -> tuple[str, int] | None:

@@ -1,6 +1,7 @@
 """Test the gRPC server of a bot with a gRPC client or a bare socket, without a bot process."""
 
 import asyncio
+import errno
 import gc
 import os
 import random
@@ -77,6 +78,32 @@ async def open_stream(channel, *messages):
     for data in messages:
         await call.write(data)
     return call
+
+
+async def test_no_program_can_send_file_descriptors(server):
+    with socket.socket(socket.AF_UNIX) as link:
+        try:
+            link.getsockopt(socket.SOL_SOCKET, 83)  # SO_PASSRIGHTS
+        except OSError:
+            pytest.skip("needs Linux 6.16")
+        link.connect(str(server._socket))
+        with pytest.raises(PermissionError):
+            socket.send_fds(link, [b"x"], [0])
+        assert link.send(b"x") == 1
+
+
+async def test_server_that_finds_no_descriptor_voids_the_game_and_is_stopped(
+    stream, tmp_path, monkeypatch
+):
+    def lack(_address):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(server_module, "refuse_descriptors", lack)
+    server = BotServer(tmp_path / "socket", stream.serve)
+    with pytest.raises(VoidGame, match="Too many open files"):
+        await server.start()
+    await server.stop()
+    assert not server._socket.exists()
 
 
 async def test_messages_go_both_ways(server, stream):

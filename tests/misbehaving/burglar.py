@@ -297,13 +297,21 @@ class PassesSlowSockets(Burglar):
             slow = socket.create_connection(server.getsockname())
             self.links.append(server.accept()[0])
         with slow:
-            slow.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 60))
+            set_linger(slow, 60)
             slow.setblocking(False)
             with suppress(BlockingIOError):
                 while True:
                     slow.send(bytes(1 << 16))
             slow.setblocking(True)
-            socket.send_fds(link, [b"PRI * HTTP/2.0\r\n\r\n"], [slow.fileno()])
+            try:
+                socket.send_fds(link, [b"PRI * HTTP/2.0\r\n\r\n"], [slow.fileno()])
+            except OSError:
+                set_linger(slow, 0)  # the bot closes the socket itself
+                raise
+
+
+def set_linger(link, seconds):
+    link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, seconds))
 
 
 class HoldsItsOutputs(Fair):

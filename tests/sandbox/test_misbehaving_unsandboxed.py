@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import sys
 import time
 from dataclasses import replace
@@ -78,6 +79,17 @@ async def test_bot_cannot_block_the_referee_by_its_outputs(games, name):
     async for _, record in games.each_seat(spec(name)):
         assert not record.faults
     assert time.monotonic() - began_s < burglar.HOLD_S
+
+
+@pytest.mark.parametrize("rung", ALL)
+async def test_bot_cannot_block_grpc_by_slow_sockets(games):
+    with socket.socket(socket.AF_UNIX) as link:
+        try:
+            link.getsockopt(socket.SOL_SOCKET, 83)  # SO_PASSRIGHTS
+        except OSError:
+            pytest.skip("needs Linux 6.16")
+    async for _, record in games.each_seat(spec("passes_slow_sockets")):
+        assert not record.faults
 
 
 @pytest.mark.parametrize("rung", UID)
