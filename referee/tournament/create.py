@@ -303,7 +303,9 @@ def extend_tournament(
     earlier = extension_matches(tournament.parts)
     stages = lengthen(played, sum(earlier) + matches)
     if sum(stage.games(len(config.bots)) for stage in stages) > MAX_GAMES:
-        raise UserError(f"{config.name}: it would have more than {MAX_GAMES} games, the limit")
+        raise UserError(
+            f"--matches: {config.name} would have more than {MAX_GAMES} games, the limit"
+        )
     try:
         *_, added = extension_games(
             config.schedule,

@@ -263,7 +263,7 @@ BAD = {
     ),
     "too many games": (
         ("cup", "--matches", "1000000"),
-        "cup: it would have more than 1000000 games, the limit",
+        "--matches: cup would have more than 1000000 games, the limit",
     ),
 }
 
