@@ -46,3 +46,22 @@ def test_no_page_violates_wcag(open_page, width, scheme):
         found[path] = violations(page)
         page.close()
     assert found == {path: [] for path in PATHS}
+
+
+WIDE_ROW = (
+    "1",
+    "small_beasts@1.0",
+    *("25.47", "0.20", "24.87", "25.2 [24.9, 25.6]", "> 99.9 %", "800", "200", "18 % [16, 21]"),
+    *("11040", "13.8 [13.5, 14.1]", "0", "0"),
+)
+"""The texts of a row of standings after 1,200 games, with wide figures."""
+
+
+def test_standings_fit_into_a_window_of_1280_pixels(open_page):
+    page = open_page("/tournaments/cup", viewport={"width": 1280, "height": 900})
+    standings = page.get_by_role("region", name="Ratings")
+    row = standings.locator("tbody tr").first
+    for cell, text in zip(row.locator("td").all(), WIDE_ROW, strict=True):
+        cell.locator("bdi").evaluate("(node, text) => { node.textContent = text }", text)
+    assert standings.evaluate("node => node.scrollWidth - node.clientWidth") == 0
+    assert row.locator("bdi").nth(1).evaluate("node => node.getClientRects().length") == 1
