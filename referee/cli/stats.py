@@ -309,7 +309,8 @@ def collusion(
     A model predicts the points of a bot from its strength and from the usual effect of its opponents. The column
     `excess` shows by how many points per game the bot exceeds the prediction when the other bot plays too. Bots of
     unlike styles exceed it without any agreement. So a pair gets a hint only if its excess is surely above 1.5 standard
-    deviations of a bot's points in a game, and larger than the excesses of the other pairs let expect.
+    deviations of a bot's points in a game, and larger than
+    one would expect from the excesses of the other pairs.
 
     The results cannot show why a pair is unusual: even a clear hint may be a matter of style, so read the games. Small help, help
     between many pairs, and help in a tournament with few bots stay hidden: no hint does not mean no collusion.
