@@ -106,8 +106,8 @@ def compare(
 ) -> None:
     """Say in a sentence for each ruleset which of two bots is better, and how sure that is.
 
-    For neighbours by fit, the verdict is that of `referee stats settled`, unless verdicts of earlier looks about
-    other bots already show which one is ahead. Other pairs get the same test, but then the
+    For neighbours by fit, the verdict is that of `referee stats settled`. It can also follow from verdicts about other bots:
+    if A is surely ahead of B, and B of C, then A is ahead of C. Other pairs get the same test, but then the
     confidence holds for this pair alone. If all games are those of one tournament, and it has the key `until`, the verdict is that of its newest
     look, by its own confidence and margin. Choose a tournament with `--tournament NAME`, if several have games.
 
