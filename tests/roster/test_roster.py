@@ -152,7 +152,7 @@ async def test_output_of_a_build_is_kept(shop, tmp_path):
 
 
 async def test_failed_build_raises_its_output_and_leaves_no_copy(shop, tmp_path):
-    mine = make(tmp_path / "mine", more=BUILD.format("seq 100; echo oops >&2; exit 1"))
+    mine = make(tmp_path / "mine", more=BUILD.format("(seq 100; echo oops) >&2; exit 1"))
     with pytest.raises(BuildError) as caught:
         await shop.submit(mine)
     assert str(caught.value) == "ann: bot.toml: build.command: exited with 1"
