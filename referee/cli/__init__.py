@@ -37,7 +37,10 @@ def _open_closed_streams() -> None:
     # The order matters: `open` takes the lowest free descriptor, and those of the streams are 0, 1 and 2.
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - stays open
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123, SIM115 - stays open
+            # inheritable for worker processes, as standard streams are
+            os.set_inheritable(stream.fileno(), True)  # noqa: FBT003 - it takes no keyword
+            setattr(sys, name, stream)
 
 
 def handle_interrupts(handler: signal.Handlers | Callable[[int, FrameType | None], object]) -> None:
