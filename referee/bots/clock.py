@@ -31,9 +31,8 @@ CORE_WAIT_LIMIT_US = 2_000_000
 """How many µs after its deadline a bot is charged, even if it has not had `CPU_GRACE_US`. Two seconds are enough: Linux
 reserves a part of every second for normal processes, even if real-time processes use the machine."""
 _RESERVE = 4
-"""A further decision joins a batch only if there is time for it. The time for it is this many times the longest mean time of a
-decision of the bot so far, but at most the limit of the decision that joins. The first decision needs no such time. The times for all
-further ones together are at most `BATCH_LIMIT_US`."""
+"""A batch reserves time for each decision after the first: this many times the longest mean time of a decision of the bot in a batch
+so far, but at most the limit of the decision. All reserved times of a batch together are at most `BATCH_LIMIT_US`."""
 BATCH_LIMIT_US = 60_000_000
 """A batch is overdue if the bot is silent for longer than the largest limit of its requests plus this time, even if the sum of the
 limits is longer. So a bot that hangs does not hold its core for long."""
@@ -243,13 +242,14 @@ class PendingRequests:
         self.credit(self._now_ns() - paused_ns)
 
     def credit(self, ns: int) -> None:
-        """Do not count the last `ns` of the batch, but not more than the time since it was written."""
+        """Exclude the last `ns` nanoseconds from the time of the batch, at most the time since it was written."""
         batch, now_ns = self.batch, self._now_ns()
         if batch is not None:
             more_ns = min(ns, now_ns - batch.written_ns)
             batch.written_ns += more_ns
             batch.deadline_ns += more_ns
-            if batch.last_reply_ns:  # only the part before the reply is no time of the reply
+            # A reply that came during these `ns` is moved by less: its time excludes only what passed before it.
+            if batch.last_reply_ns:
                 batch.last_reply_ns = min(batch.last_reply_ns + more_ns, now_ns)
 
     def start_clock(self, requests: Sequence[PendingRequest], written_ns: int) -> None:

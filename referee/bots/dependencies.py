@@ -23,7 +23,8 @@ from referee.errors import UserError
 
 _ONLY_REGISTRIES = (
     "only packages of a registry are fetched;"
-    " copy other sources into the bot's folder, or set build.fetch in bot.toml (proto/README.md, section 3)"
+    " copy other sources into the bot's folder and remove the entry,"
+    " or set build.fetch in bot.toml (proto/README.md, section 3)"
 )
 _MAX_SHOWN = 200
 """An entry that is longer than this many characters is cut in messages, because it may repeat the file."""

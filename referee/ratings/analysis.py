@@ -33,9 +33,9 @@ others in fewer matches than this."""
 _UNLIMITED = 0.5
 """The largest probability that a bot is better than another one that it never beat, also not over a chain of bots."""
 _UNSEEN_MATCHES = 4
-"""`Analysis.doubt_of_equality` adds the variance of this many further matches in which one bot is better in all games, two for
-each bot. In simulated single tests of two bots that differ by the margin, no share of wrong verdicts was above the allowed
-one. With three, it was up to 1.6 times as large."""
+"""`Analysis.doubt_of_equality` adds the variance of this many further matches in which one bot is better in all games: half of
+them for each bot. With four, the share of wrong verdicts in simulated single tests of two bots that differ by the margin was
+never above the allowed error. With three, it was up to 1.6 times the allowed error."""
 _SEED = 20_050_102
 """Fixed, so that the same results always give the same intervals."""
 
@@ -217,8 +217,8 @@ class Analysis:
     def chance_of_lead(self, first: str, second: str) -> float | None:
         """Return the probability that the rating of `first` is higher than the rating of `second`.
 
-        Below, a bot has beaten another one also if it did so over a chain of bots (`fit.find_beaten`). If only `second` beat
-        `first`, only the prior sets a lower limit to this lead, and the probability is at most 0.5. If only `first` beat
+        In this docstring, *beat* includes a chain of bots (`fit.find_beaten`). If only `second` beat `first`, the games set no
+        lower limit to the lead of `first`, only the prior does; then the probability is at most 0.5. If only `first` beat
         `second`, the probability is at least 0.5. If each beat the other, it has no such limit.
 
         Return None if neither beat the other, or if one of the bots has played fewer than two matches. Raises ValueError if
@@ -228,14 +228,14 @@ class Analysis:
         return self._chance_of_lead(bots.index(first), bots.index(second))
 
     def doubt_of_equality(self, first: str, second: str, margin: float) -> float | None:
-        """Return the probability that the lead of one bot in rating is above `margin`, for the bot for which it is larger.
+        """Return the probability that the bot with the higher rating leads by more than `margin`.
 
         The resamples contain only results that have occurred. If both bots won one game in each match so far, the lead
         is 0 in all resamples, but a match that one bot wins altogether may only be rare. So the variance of
         `_UNSEEN_MATCHES` such matches is added.
 
-        Return None unless each bot beat the other, directly or over a chain of bots (`fit.find_beaten`), or if one of the
-        bots has played fewer than two matches. Raises ValueError if one of the bots has not played.
+        Return None if one of them never beat the other, directly or over a chain of bots (`fit.find_beaten`), or if one of
+        them has played fewer than two matches. Raises ValueError if one of the bots has not played.
         """
         bots = self.results.bots
         pair = [bots.index(first), bots.index(second)]
@@ -247,8 +247,9 @@ class Analysis:
     def _unseen_variance(self, pair: list[int]) -> float:
         """Return the variance of the lead of two bots by `_UNSEEN_MATCHES` matches in which one of them is better in all games.
 
-        If all games were independent, the variance of the lead would be that of the fit. If k games of a match always
-        have the same result, it is k times as large. Each match of the bot with fewer matches has an equal share in it.
+        If all games were independent, the variance of the lead would be that of the fit. If the k games of a match always
+        have the same result, the variance is k times as large. It is divided by the number of matches of the bot that has fewer,
+        which gives the variance that one match brings.
         """
         matches = self._by_bot.matches[pair]
         games_per_match = self._sums.games[:, pair].sum(axis=0) / matches

@@ -329,9 +329,9 @@ class Certainty:
         Args:
             values: the shares.
             drawn: see `Certainty`.
-            counts: (F,) the number of games of each share. It replaces the number from the standard error if the share is 0
-                or 1. It also does so if the share is the same in each match: then the standard error is 0, apart from
-                rounding errors. If the standard error is NaN, the number of matches replaces it.
+            counts: (F,) the number of games of each share. It replaces the number that follows from the standard
+                error if the share is 0 or 1, or the same in each match, because the standard error is then 0 apart from
+                rounding errors. If the standard error is NaN, the number of matches is used.
         """
         spread = values * (1 - values)
         variance = self.deviation(drawn) ** 2

@@ -45,7 +45,7 @@ from referee.result_columns import Floats
 _LOWEST, _HIGHEST = -8.0, 38.0
 """Bounds are searched between these leads, in standard errors. A lead below -8 has the probability 1e-15."""
 _LEAST_GROWTH = 1.01
-"""The least growth of the data of a pair from one look to the next. If the pair got fewer new games, its data still count as
+"""The least growth of the data of a pair from one look to the next. If its data grew by less than this factor, they still count as
 this many times the data of the look before, because equal data would lead to a division by zero. This only makes the
 bounds stricter."""
 _LEAST_NODES = 64
@@ -189,6 +189,7 @@ class _Test:
         if ahead >= 1 - allowed_errors(self.looks, self.error / 2, data)[-1]:
             return Verdict.AHEAD
         doubt = analysis.doubt_of_equality(bot, below, self.margin)
+        # at most 0.5, so a lead above the margin is never called equal
         allowed = allowed_errors(self.looks, self.error, data)[-1]
         return Verdict.EQUAL if doubt is not None and doubt < allowed else Verdict.OPEN
 

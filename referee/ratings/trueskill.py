@@ -105,12 +105,12 @@ def _shrinkage(
 
     The part is at least 0 and below 1. If two ratings are about 38 standard deviations apart, the probability of the result
     or of its opposite is too small for a float. Then the library raises FloatingPointError or computes a value that is
-    impossible. The limit of W replaces it: a certain result tells nothing, and after an impossible one the variance is
-    1 / inside².
+    impossible. Then this function returns the limit of W: 0 for a certain result, and 1 - 1 / inside² for an impossible one.
+    Near the bounds of the range, where `inside` is small, the library is exact.
 
     Args:
         compute: the function of the library.
-        lead: the expected lead of the better seat, in standard deviations, as the two arguments after it.
+        lead: the expected lead of the seat that ranked higher. `lead`, `margin` and `inside` are in standard deviations.
         margin: the lead above which a game is no tie.
         inside: how far the expected lead is inside the range that the result allows; negative if it is outside.
     """

@@ -1,12 +1,12 @@
 """Read an output of an untrusted program from a pipe, so that the program cannot block the event loop.
 
-A program can block whoever reads its output:
+A program can block the referee while it reads the program's output:
 
 - Through a UNIX socket it can send file descriptors, and the kernel closes them in the reader. Closing a TCP socket with the
   option SO_LINGER takes as long as the program has chosen. So the output goes through a pipe, which carries no descriptors.
 - A program that calls `splice` or `sendfile` from an empty socket into a pipe holds the lock of the pipe while it waits. Then
-  each call that reads or closes the pipe waits too, even without blocking mode, until the program is killed. So only a thread of
-  its own uses the pipe.
+  each call that reads or closes the pipe waits too, even in non-blocking mode, until the program is killed. So each pipe has a
+  thread of its own, and nothing else uses the pipe.
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ class _OutputPipe(asyncio.ReadTransport):
     def _read(self) -> None:
         """Read the output to its end, in the thread."""
         self._wanted.acquire()
-        os.close(self.writing_end)
+        os.close(
+            self.writing_end
+        )  # in this thread, because the call can wait for the lock of the pipe
         with (
             open(self._reading_end, "rb", buffering=0) as pipe,  # noqa: PTH123 - a descriptor
             suppress(RuntimeError),  # the event loop is closed

@@ -139,8 +139,8 @@ def _choices(
 
     For each extension, copies of the original stages, with the new number of matches, are appended to the stages
     so far. The new games are the games of these copies. In each new game, the stage number of the copy is
-    replaced by the number of the original stage. The tables of a stage, and the order of the games of some stages, do not
-    depend on the stages after them, so one schedule has the copies of all extensions.
+    replaced by the number of the original stage. Appended stages change neither the tables of the earlier
+    stages nor the order of their games. So one schedule is computed for all extensions together.
     """
     repeated = list(stages)
     for matches in extensions:

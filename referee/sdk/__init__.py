@@ -168,9 +168,9 @@ class Session:
         """Do the same as `receive`, but yield the bot's message in parts, so that no reply waits for slow later ones.
 
         There are several parts only if the bot decides one request after the other and takes longer than `_PART_S`, or if the
-        message has requests and also ends games. `Bot.end` may take long, so the replies are sent before the SDK calls it. In a
-        message without requests, the bot's ready for a new game is sent after `Bot.end`: this method may end the process, and a
-        bot that has said that it is ready must not exit.
+        message has requests and also ends games. `Bot.end` may take long, so the replies are sent before the SDK calls it. If a
+        message has no requests, `Ready` is sent after `Bot.end` has returned: `Bot.end` may end the process, and a bot must not
+        exit after its `Ready`.
         """
         reply = play_pb2.BotMessage()
         for start in message.game_starts:
@@ -199,7 +199,7 @@ class Session:
         """Add the bot's actions to `reply`.
 
         If this SDK does not know the kind of a decision, it replies with the first legal action. The bot gets the events of
-        that request with the next request, or with the result, of the game.
+        that request with the next request of the same game, or with its result.
         """
         requests = [
             Request(self._add_missed(request), *self._games[request.game_id])

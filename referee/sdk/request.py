@@ -193,7 +193,7 @@ class Request:
 
     @property
     def time_left_us(self) -> int:
-        """Microseconds for this decision; 0 means no limit. With a `batch_wait_us`, up to that many have passed before."""
+        """Microseconds for this decision; 0 means no limit. With a `batch_wait_us`, up to that much has passed already."""
         return self.message.time_left_us
 
     @property

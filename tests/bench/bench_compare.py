@@ -4,8 +4,8 @@ Two simulated bots play duels with duplicate deals, at most as many as by defaul
 within the margin. Each line is for another true lead in rating. A verdict is wrong if it calls the weaker bot better, one of two
 equal bots better, or two bots equal whose ratings differ by the margin or more. Wanted are at most 5 % wrong verdicts in each line.
 
-The last lines are for nearly identical bots: nearly always the hand decides, so that both win one game of the match, but a
-share of the matches is rare. In these, the better bot wins both games.
+The last lines are for nearly identical bots: nearly always the hand decides, so that both win one game of the match. In a
+small share of the matches, the better bot wins both games.
 """
 
 from __future__ import annotations
