@@ -551,9 +551,9 @@ type Request struct {
 	Events []*Event `protobuf:"bytes,5,rep,name=events,proto3" json:"events,omitempty"`
 	// Every action that is legal now, each once. There is always at least one.
 	Legal []*Action `protobuf:"bytes,6,rep,name=legal,proto3" json:"legal,omitempty"`
-	// The time for this decision, from when the referee writes the request: the decision limit or the
-	// rest of the bank, whichever is less. 0 means no limit. With a `batch_wait_us`, up to that much of the time
-	// has passed before the request is written.
+	// The time for this decision: the decision limit or the rest of the bank, whichever is less. 0 means no limit.
+	// The clock starts when the referee writes the request. With a `batch_wait_us`, it starts up to `batch_wait_us`
+	// earlier, and this field is not reduced.
 	//
 	// All requests of a message share one clock, which runs out after the sum of their times. It also runs out
 	// if no reply comes for 60 seconds more than the largest of these times. Each decision is charged its share
