@@ -63,6 +63,18 @@ def test_closed_standard_stream_is_taken_for_the_null_device(here, closed, code)
     assert ("greedy" in done.stdout) == (">" not in closed.replace("2>", ""))
 
 
+def test_process_that_is_started_inherits_the_null_device():
+    program = """
+import os, sys, referee.cli
+referee.cli._open_closed_streams()
+show = "import os, sys; print(os.readlink('/proc/self/fd/1'), file=sys.stderr)"
+os.execv(sys.executable, [sys.executable, "-c", show])
+"""
+    command = ["sh", "-c", 'exec "$0" -c "$1" >&-', sys.executable, program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr == "/dev/null\n"
+
+
 def test_run_without_a_terminal_prints_plain_lines(here):
     assert here.said.stderr == ""
     assert "\x1b" not in here.said.stdout
