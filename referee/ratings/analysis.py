@@ -32,7 +32,7 @@ _OFTEN = 3
 others in fewer matches than this."""
 _UNLIMITED = 0.5
 """The largest probability that a bot is better than another one that it never beat, also not over a chain of bots."""
-_UNSEEN_MATCHES = 4
+_FURTHER_MATCHES = 4
 """`Analysis.doubt_of_equality` adds the variance of this many further matches in which one bot is better in all games: half of
 them for each bot. With four, the share of wrong verdicts in simulated single tests of two bots that differ by the margin was
 never above the allowed error. With three, it was up to 1.6 times the allowed error."""
@@ -232,7 +232,7 @@ class Analysis:
 
         The resamples contain only results that have occurred. If both bots won one game in each match so far, the lead
         is 0 in all resamples, but a match that one bot wins altogether may only be rare. So the variance of
-        `_UNSEEN_MATCHES` such matches is added.
+        `_FURTHER_MATCHES` such matches is added.
 
         Return None if one of them never beat the other, directly or over a chain of bots (`fit.find_beaten`), or if one of
         them has played fewer than two matches. Raises ValueError if one of the bots has not played.
@@ -242,10 +242,10 @@ class Analysis:
         if not (self._beaten[*pair] and self._beaten[*reversed(pair)]):
             return None
         lead, drawn, certainty = self._lead(*pair)
-        return certainty.chance(abs(lead[0]) - margin, drawn, self._unseen_variance(pair))
+        return certainty.chance(abs(lead[0]) - margin, drawn, self._further_variance(pair))
 
-    def _unseen_variance(self, pair: list[int]) -> float:
-        """Return the variance of the lead of two bots by `_UNSEEN_MATCHES` matches in which one of them is better in all games.
+    def _further_variance(self, pair: list[int]) -> float:
+        """Return the variance of the lead of two bots by `_FURTHER_MATCHES` matches in which one of them is better in all games.
 
         If all games were independent, the variance of the lead would be that of the fit. If the k games of a match always
         have the same result, the variance is k times as large. It is divided by the number of matches of the bot that has fewer,
@@ -255,7 +255,7 @@ class Analysis:
         games_per_match = self._sums.games[:, pair].sum(axis=0) / matches
         difference = np.array([1.0, -1.0])
         independent = difference @ self._covariance[np.ix_(pair, pair)] @ difference
-        return float(_UNSEEN_MATCHES * independent * games_per_match.max() / matches.min())
+        return float(_FURTHER_MATCHES * independent * games_per_match.max() / matches.min())
 
     @cached_property
     def _covariance(self) -> Floats:

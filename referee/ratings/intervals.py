@@ -340,7 +340,7 @@ class Certainty:
         worth = np.where(usable, spread / np.where(usable, variance, 1), least)
         return wilson_intervals(values, worth, self._quantiles())
 
-    def chance(self, lead: float, drawn: Floats, unseen: float = 0.0) -> float | None:
+    def chance(self, lead: float, drawn: Floats, further: float = 0.0) -> float | None:
         """Return the probability that the true value of the only figure (F = 1) is above 0.
 
         Return None if the figure comes from fewer than two matches.
@@ -348,9 +348,9 @@ class Certainty:
         Args:
             lead: the figure.
             drawn: (B, 1) the figure in the resamples.
-            unseen: a variance of the figure that the resamples do not show; it is added to theirs.
+            further: a variance of the figure that the resamples do not show; it is added to theirs.
         """
-        [freedom], [deviation] = self.freedom, np.hypot(self.deviation(drawn), sqrt(unseen))
+        [freedom], [deviation] = self.freedom, np.hypot(self.deviation(drawn), sqrt(further))
         return float(stdtr(freedom, lead / deviation)) if freedom > 0 else None
 
     def _quantiles(self) -> Floats:

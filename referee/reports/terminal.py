@@ -219,9 +219,9 @@ class Crosstable:
 
     def _columns_at(self, width: int) -> int:
         """Return the number of bots whose columns fit into `width` characters, at least 1."""
-        names = max((cell_len(visible(bot)) for bot in self._bots), default=0)
-        names = max(_NARROWEST, min(names, _WRAPPED))
-        fixed = _width([len(str(len(self._bots))), names])
+        longest = max((cell_len(visible(bot)) for bot in self._bots), default=0)
+        name_width = max(_NARROWEST, min(longest, _WRAPPED))
+        fixed = _width([len(str(len(self._bots))), name_width])
         return max(1, (width - fixed) // (_SHARE_WIDTH + _GAP))
 
     def _table(self, columns: range) -> Table:

@@ -37,7 +37,7 @@ def open_output() -> Iterator[tuple[int, asyncio.StreamReader]]:
 
 
 class _OutputPipe(asyncio.ReadTransport):
-    """A pipe with a thread that passes what it reads to `reader`. The thread ends with the output or the event loop.
+    """A pipe with a thread that passes what it reads to `reader`. The thread ends with the output, or with this process.
 
     After each chunk the thread waits for `resume_reading`, so at most a few chunks are in memory.
     """
@@ -69,9 +69,8 @@ class _OutputPipe(asyncio.ReadTransport):
     def _read(self) -> None:
         """Read the output to its end, in the thread."""
         self._wanted.acquire()
-        os.close(
-            self.writing_end
-        )  # in this thread, because the call can wait for the lock of the pipe
+        # in this thread, because `close` can wait for the lock of the pipe
+        os.close(self.writing_end)
         with (
             open(self._reading_end, "rb", buffering=0) as pipe,  # noqa: PTH123 - a descriptor
             suppress(RuntimeError),  # the event loop is closed

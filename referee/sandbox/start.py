@@ -84,7 +84,7 @@ async def start_shim(
             pass_fds=(report,),
             start_new_session=True,
         )
-    process.stdout, process.stderr = output, error_output
+    process.stdout, process.stderr = output, error_output  # asyncio knows only its own pipes
     return process
 
 

@@ -110,7 +110,7 @@ def decode_action(number: int, legal: Sequence[Action]) -> Action:
     for action in legal:
         if _NUMBERS[action] == wanted:
             return action
-    name = action_name(wanted) if wanted in range(ACTIONS) else _NO_ACTION
+    name = action_name(wanted) if 0 <= wanted < ACTIONS else _NO_ACTION
     unmasked = [f"{each} ({action_name(each)})" for each in sorted(map(encode_action, legal))]
     raise MaskedActionError(
         f"action {wanted} ({name}) is masked; the mask allows {', '.join(unmasked) or 'nothing'}"
@@ -123,7 +123,7 @@ def action_name(number: int) -> str:
 
     Different actions have different texts. Raises ValueError if no action has the number.
     """
-    if number not in range(ACTIONS):
+    if not 0 <= number < ACTIONS:
         raise ValueError(f"{number} is {_NO_ACTION}")
     match LISTED_ACTIONS[number]:
         case Play(layer):

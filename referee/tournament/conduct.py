@@ -121,7 +121,7 @@ class Feeder:
         """Send one stretch after the other to worker `number`, and store the games that it has played of each stretch.
 
         If the worker is lost before `drain`, a new worker gets the stretch. After `drain` no worker gets a stretch. Raises
-        RefereeError if the worker of the same stretch is lost `MAX_LOSSES` times. Raises all errors of `store_games`, and
+        RefereeError if a lane has lost its worker `MAX_LOSSES` times in a row. Raises all errors of `store_games`, and
         all errors of `WorkerGroup.submit` except WorkerLostError.
         """
         while (

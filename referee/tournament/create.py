@@ -116,15 +116,15 @@ def check_bots(config: TournamentConfig, roster: Roster | None) -> None:
 
 
 def _check_bot(
-    config: TournamentConfig, number: int, numbers: dict[_BotSource, int], roster: Roster | None
+    config: TournamentConfig, number: int, earlier: dict[_BotSource, int], roster: Roster | None
 ) -> None:
     """Check one bot of a tournament file; see `check_bots`.
 
-    `numbers` has the number of each bot that was checked before, and this bot is added.
+    `earlier` has the number of each bot that was checked before, and this bot is added.
     """
     entry = config.bots[number]
     if entry.folder is not None:
-        _check_first(config, number, numbers, entry.folder)
+        _refuse_second(config, number, earlier, entry.folder)
         manifest = load_manifest(entry.folder, entry.variant)
         place = entry.folder / FILE_NAME
         if roster is not None and entry.variant is None:
@@ -133,7 +133,7 @@ def _check_bot(
                 raise _retired_error(config, number, retired)
     elif roster is not None:
         bot = _find_bot(config, number, entry, roster).bot
-        _check_first(config, number, numbers, bot)
+        _refuse_second(config, number, earlier, bot)
         manifest, place = roster.manifest(bot), Path(str(bot))
         if entry.variant is not None:
             manifest = entry.variant.apply(manifest)
@@ -355,12 +355,12 @@ def _stored_parts(row: StoredTournament, extensions: Sequence[StoredExtension]) 
     )
 
 
-def _check_first(
-    config: TournamentConfig, number: int, numbers: dict[_BotSource, int], source: Path | BotId
+def _refuse_second(
+    config: TournamentConfig, number: int, earlier: dict[_BotSource, int], source: Path | BotId
 ) -> None:
-    """Add a bot to `numbers`. Raise UserError if it is there already: the same folder or version, and the same variant."""
+    """Add a bot to `earlier`. Raise UserError if it is there already: the same folder or version, and the same variant."""
     variant = config.bots[number].variant
-    first = numbers.setdefault((source, variant), number)
+    first = earlier.setdefault((source, variant), number)
     if first < number:
         bot = source if isinstance(source, BotId) and variant is None else None
         raise _twice_error(config, number, first, bot)
