@@ -22,6 +22,7 @@ from typing import Protocol
 
 from referee.bots.session import Session
 from referee.errors import Cause, Evidence, Forfeit
+from referee.sandbox.output_pipe import OUTPUT_THREADS
 
 WATCH_PERIOD_S = 0.025
 """Seconds between two measurements."""
@@ -76,7 +77,7 @@ class WatchedBot(Protocol):
 
 
 class GrpcThreads:
-    """The threads of gRPC: all threads of this process except the event loop's thread and the threads of its executor.
+    """The threads of gRPC: all threads of this process except those of the event loop, of its executor, and of the bots' outputs.
 
     Use an object only in the thread of the event loop.
     """
@@ -93,11 +94,13 @@ class GrpcThreads:
             for thread in _executor_threads()
             if thread.ident is not None
         )
-        return time.process_time_ns() - time.thread_time_ns() - executor_ns
+        others_ns = time.thread_time_ns() + executor_ns + OUTPUT_THREADS.cpu_ns
+        return time.process_time_ns() - others_ns
 
     def is_any_runnable(self) -> bool:
         """Return whether any of the threads runs or waits for a core. Without /proc, return False."""
         others = {threading.get_native_id(), *(each.native_id for each in _executor_threads())}
+        others |= OUTPUT_THREADS.native_ids
         for folder in Path("/proc/self/task").glob("*"):
             if int(folder.name) not in others:
                 with suppress(OSError):  # the thread has ended

@@ -15,6 +15,7 @@ import asyncio
 import errno
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -34,6 +35,25 @@ def open_output() -> Iterator[tuple[int, asyncio.StreamReader]]:
         yield pipe.writing_end, pipe.reader
     finally:
         pipe.resume_reading()
+
+
+class OutputThreads:
+    """The threads of this process that read outputs, and the CPU time that they have used."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.native_ids: set[int] = set()
+        """The ids of the threads that run now, as in /proc/self/task."""
+        self.cpu_ns = 0
+        """The CPU time of all threads until now, also of those that have ended, in ns. The current chunk of a thread is missing."""
+
+    def count(self, cpu_ns: int) -> None:
+        """Add CPU time of the current thread."""
+        with self._lock:
+            self.cpu_ns += cpu_ns
+
+
+OUTPUT_THREADS = OutputThreads()
 
 
 class _OutputPipe(asyncio.ReadTransport):
@@ -69,16 +89,22 @@ class _OutputPipe(asyncio.ReadTransport):
     def _read(self) -> None:
         """Read the output to its end, in the thread."""
         self._wanted.acquire()
+        native_id = threading.get_native_id()
+        OUTPUT_THREADS.native_ids.add(native_id)
         # in this thread, because `close` can wait for the lock of the pipe
         os.close(self.writing_end)
-        with (
-            open(self._reading_end, "rb", buffering=0) as pipe,  # noqa: PTH123 - a descriptor
-            suppress(RuntimeError),  # the event loop is closed
-        ):
-            while chunk := pipe.read(_CHUNK_BYTES):
-                self._loop.call_soon_threadsafe(self._feed, chunk)
-                self._wanted.acquire()
+        with suppress(RuntimeError):  # the event loop is closed
+            counted_ns = 0
+            with open(self._reading_end, "rb", buffering=0) as pipe:  # noqa: PTH123 - a descriptor
+                while chunk := pipe.read(_CHUNK_BYTES):
+                    self._loop.call_soon_threadsafe(self._feed, chunk)
+                    used_ns = time.thread_time_ns()
+                    OUTPUT_THREADS.count(used_ns - counted_ns)
+                    counted_ns = used_ns
+                    self._wanted.acquire()
+            # only now, so that whoever sees the end finds the pipe closed
             self._loop.call_soon_threadsafe(self.reader.feed_eof)
+        OUTPUT_THREADS.native_ids.discard(native_id)
 
     def _feed(self, chunk: bytes) -> None:
         """Pass a chunk to the reader, in the event loop."""

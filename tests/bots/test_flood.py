@@ -1,6 +1,9 @@
 """Test how the bot that floods is found, on a machine of the test: which bots run decides what gRPC has to do."""
 
 import asyncio
+import hashlib
+import os
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -10,9 +13,12 @@ from referee.bots.flood import FloodWatch, GrpcThreads
 from referee.bots.player import BotPool
 from referee.clocks import Clocks
 from referee.errors import Cause
+from referee.sandbox.output_pipe import OUTPUT_THREADS, open_output
 
 HALF = 0.5
 """A share of a core that is much for gRPC."""
+MUCH = 1 << 29
+"""How many bytes of output are much."""
 
 
 class Bot:
@@ -250,3 +256,46 @@ async def test_work_of_the_executor_is_not_work_of_grpc():
     await asyncio.to_thread(sum, range(5_000_000))
     sum(range(5_000_000))
     assert threads.cpu_ns() - before < 20_000_000
+
+
+async def test_reading_outputs_is_not_work_of_grpc():
+    threads = GrpcThreads()
+    before = threads.cpu_ns()
+    with open_output() as (end, reader):
+        program = await asyncio.create_subprocess_exec(
+            "head", "-c", str(MUCH), "/dev/zero", stdout=end
+        )
+    size = 0
+    while chunk := await reader.read(1 << 20):
+        size += len(chunk)
+    assert size == MUCH
+    await program.wait()
+    assert threads.cpu_ns() - before < 20_000_000
+
+
+async def test_thread_that_reads_an_output_is_no_thread_of_grpc(monkeypatch):
+    threads = GrpcThreads()
+    # the call holds no lock of Python
+    busy = threading.Thread(target=hashlib.pbkdf2_hmac, args=("sha256", b"", b"", 1_000_000))
+    busy.start()
+    is_runnable = threads.is_any_runnable()
+    monkeypatch.setattr(OUTPUT_THREADS, "native_ids", {busy.native_id})
+    # a thread of an earlier test may run now and then
+    were_idle = any(not threads.is_any_runnable() for _ in range(20))
+    assert busy.is_alive()
+    busy.join()
+    assert is_runnable
+    assert were_idle
+
+
+async def test_output_threads_are_known_while_they_run():
+    with open_output() as (end, reader):
+        own_end = os.dup(end)
+    os.write(own_end, b"x")
+    assert await reader.read(1)
+    (reading,) = (each for each in threading.enumerate() if each.name == "output")
+    assert reading.native_id in OUTPUT_THREADS.native_ids
+    os.close(own_end)
+    assert not await reader.read()
+    reading.join()
+    assert reading.native_id not in OUTPUT_THREADS.native_ids

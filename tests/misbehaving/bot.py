@@ -604,13 +604,16 @@ class TalksNonsense(Fair):
 
 
 class PrintsMuch(Fair):
-    """Prints 64 MiB to each output, without a line end."""
+    """Prints at least 8 MiB to each output, and for at least half a second, without a line end."""
 
     async def answer(self, request):
         if self.asked == AT:
-            for _ in range(1 << 10):
+            end_s = time.monotonic() + 0.5
+            number = 0
+            while number < 1 << 7 or time.monotonic() < end_s:
                 os.write(1, b"o" * (1 << 16))
                 os.write(2, b"e" * (1 << 16))
+                number += 1
         await super().answer(request)
 
 

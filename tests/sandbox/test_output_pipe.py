@@ -5,6 +5,7 @@ import os
 import threading
 import time
 
+import psutil
 import pytest
 from process_groups import first_line, read_all
 
@@ -53,6 +54,21 @@ async def test_output_that_nobody_takes_stays_in_the_pipe():
     assert written < 1 << 20
     assert len(await reader.read()) == MUCH
     writing.join()
+
+
+async def test_pipe_is_closed_when_its_end_is_seen(monkeypatch):
+    loop = asyncio.get_running_loop()
+    call = loop.call_soon_threadsafe
+
+    def call_and_dawdle(*arguments):
+        call(*arguments)
+        time.sleep(0.2)
+
+    before = psutil.Process().num_fds()
+    with open_output() as (_, reader):
+        monkeypatch.setattr(loop, "call_soon_threadsafe", call_and_dawdle)
+    assert not await reader.read()
+    assert psutil.Process().num_fds() == before
 
 
 @pytest.mark.parametrize("call", ["os.splice(empty, 1, 4096)", "os.sendfile(1, empty, None, 4096)"])
