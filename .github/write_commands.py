@@ -14,7 +14,8 @@ from referee.cli.app import all_commands
 
 PAGE = Path(__file__).parents[1] / "referee" / "cli" / "README.md"
 SHARED_BY = 3
-"""An option that this many commands have, with equal help, is described once for all of them."""
+"""An option that this many commands have, with equal help, is described once for all of them. If an option has several
+such meanings, only the most frequent one is."""
 HEAD = """# Commands
 
 `python .github/write_commands.py` writes this page from the help of the commands. Do not edit it: change the
@@ -32,7 +33,11 @@ def reference() -> str:
     """Return the text of the page."""
     commands = all_commands()
     counts = Counter(_row(option) for command in commands.values() for option in _options(command))
-    shared = sorted(row for row, count in counts.items() if count >= SHARED_BY)
+    by_name: dict[str, str] = {}
+    for row, count in counts.most_common():
+        if count >= SHARED_BY:
+            by_name.setdefault(_option_of(row), row)
+    shared = sorted(by_name.values())
     index = [
         f"| [`{words}`](#{words.replace(' ', '-')}) | {_cell(_paragraphs(command)[0])} |"
         for words, command in commands.items()
@@ -49,7 +54,7 @@ def _command(words: str, command: Any, shared: set[str]) -> str:
     usage = " ".join([words, *(["[OPTIONS]"] if _options(command) else []), *map(_name, arguments)])
     *texts, example = _paragraphs(command)
     rows = [_row(param) for param in (*arguments, *_options(command))]
-    names = [row.split("|")[1].split()[0].strip("`") for row in rows if row in shared]
+    names = [_option_of(row) for row in rows if row in shared]
     own = [row for row in rows if row not in shared]
     parts = [f"## {words}", f"```\n{usage}\n```", *texts]
     parts.append(f"Example: `{example.removeprefix('Example: ')}`")
@@ -87,6 +92,11 @@ def _row(param: Any) -> str:
     if param.envvar:
         notes.append(f"Environment variable: `{param.envvar}`.")
     return f"| `{_cell(_name(param))}` | {_cell(' '.join(notes))} |"
+
+
+def _option_of(row: str) -> str:
+    """Return the name of the option of a table row, such as `--seed`."""
+    return row.split("|")[1].split(maxsplit=1)[0].strip("`")
 
 
 def _cell(text: str) -> str:
