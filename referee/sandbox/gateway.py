@@ -26,6 +26,8 @@ from typing import NamedTuple, Self
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
+from referee.sandbox.connections import refuse_descriptors
+
 MAX_CONNECTIONS = 256
 """How many connections a program may have at once. Further ones are closed."""
 _MAX_NAMES = 20
@@ -111,6 +113,11 @@ class Gateway:
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_unix_server(self._accept, self._path, limit=_HEAD_BYTES)
+        try:
+            refuse_descriptors(str(self._path))
+        except OSError:
+            self._server.close()
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:

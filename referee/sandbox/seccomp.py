@@ -8,9 +8,9 @@ The filter of a program that plays also refuses file locks, leases, and notifica
 sandboxes could pass messages to each other, because some files are the same in all sandboxes: for example, the kernel
 has only one inode for all eventfd and epoll descriptors of the machine.
 
-The filter refuses the socket option SO_LINGER, because a program can send descriptors through the UNIX sockets that the
-referee reads: those of gRPC and of the gateway. The kernel closes such a descriptor in the referee. With the option, closing a
-TCP socket would take as long as the program has chosen.
+A program can send descriptors through the UNIX sockets that the referee reads: those of gRPC and of the gateway. The kernel
+closes them in the referee. So the filter refuses what lets a program choose how long that takes: the socket option SO_LINGER, and the
+calls splice and sendfile, which hold the lock of a pipe while they wait. From Linux 6.16 on, the sockets take no descriptors.
 """
 
 from __future__ import annotations
@@ -157,6 +157,8 @@ class Architecture:
     """The calls that are always refused, whatever their arguments are: numbers by name."""
     locks: Mapping[str, int]
     """The calls that are refused together with the locks of `fcntl`: numbers by name."""
+    copies: Mapping[str, int]
+    """The calls that copy between descriptors and can hold the lock of a pipe: numbers by name."""
     set_cores: int
     """The call sched_setaffinity, with which a program chooses its cores."""
     fcntl: int
@@ -175,6 +177,7 @@ ARCHITECTURES = {
         0xC000003E,
         refused=_X86_64 | _COMMON,
         locks={"flock": 73, "inotify_init": 253, "inotify_init1": 294},
+        copies={"sendfile": 40, "splice": 275},
         set_cores=203,
         fcntl=72,
         clone=56,
@@ -189,6 +192,7 @@ ARCHITECTURES = {
         0xC00000B7,
         refused=_AARCH64 | _COMMON,
         locks={"flock": 32, "inotify_init1": 26},
+        copies={"sendfile": 71, "splice": 76},
         set_cores=122,
         fcntl=25,
         clone=220,
@@ -230,6 +234,8 @@ def build_filter(machine: str, *, allow_locks: bool) -> bytes | None:
             # no filter can see the flags of clone3, which are in memory; libc falls back to clone
             _if_equal(known.clone3, _refuse(errno.ENOSYS)),
             *(_if_equal(number, _refuse(errno.EPERM)) for number in sorted(known.refused.values())),
+            # programs then copy by read and write, because many kinds of descriptors do not support these calls
+            *(_if_equal(number, _refuse(errno.EINVAL)) for number in sorted(known.copies.values())),
             # .NET does not start if it may not set the cores of its threads; the cores do not change
             _if_equal(known.set_cores, _refuse(_NOTHING_DONE)),
             *([] if allow_locks else locks),

@@ -1,13 +1,16 @@
 """Test that a program reaches only allowed hosts by its gateway, never this machine, and not even by tricks."""
 
 import asyncio
+import errno
 import gc
+import os
 import socket
 import struct
 from contextlib import asynccontextmanager, suppress
 
 import pytest
 import uvloop
+from sent_descriptors import assert_no_descriptor_can_be_sent
 
 from referee.sandbox import gateway
 from referee.sandbox.gateway import Address, Gateway
@@ -82,6 +85,26 @@ async def test_allowed_host_is_reached(tmp_path, monkeypatch):
         assert await reader.read() == b"hello"
         writer.close()
         assert (served.refused, served.unreachable) == (set(), set())
+
+
+async def test_gateway_takes_no_file_descriptors(tmp_path):
+    """Closing one can take as long as the program has chosen."""
+    async with Gateway(tmp_path / "socket", {REGISTRY}, proxies={}):
+        with socket.socket(socket.AF_UNIX) as link:
+            link.connect(str(tmp_path / "socket"))
+            assert_no_descriptor_can_be_sent(link)
+
+
+async def test_gateway_that_finds_no_descriptor_does_not_stay_open(tmp_path, monkeypatch):
+    def lack(_address):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(gateway, "refuse_descriptors", lack)
+    with pytest.raises(OSError, match="Too many open files"):
+        async with Gateway(tmp_path / "socket", {REGISTRY}, proxies={}):
+            pass
+    with socket.socket(socket.AF_UNIX) as link, pytest.raises(OSError):  # noqa: PT011 - the kinds differ
+        link.connect(str(tmp_path / "socket"))
 
 
 async def test_plain_request_gets_a_new_head_without_headers_for_proxies(tmp_path, monkeypatch):

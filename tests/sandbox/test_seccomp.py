@@ -58,6 +58,8 @@ def test_listed_calls_are_refused_and_all_others_allowed(machine, call):
             assert call(number) == ERRNO | errno.EPERM
         elif number == known.clone3 or number in known.locks.values():
             assert call(number) == ERRNO | errno.ENOSYS
+        elif number in known.copies.values():
+            assert call(number) == ERRNO | errno.EINVAL
         elif number == known.set_cores:
             assert call(number) == ERRNO  # success, but nothing is done
         elif number not in special:
@@ -178,7 +180,7 @@ def test_call_numbers_agree_with_the_kernels_headers(machine):
     in_header = dict(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", header.read_text()))
     known = seccomp.ARCHITECTURES[machine]
     numbers = dict(
-        known.refused | known.locks,
+        known.refused | known.locks | known.copies,
         fcntl=known.fcntl,
         sched_setaffinity=known.set_cores,
         clone=known.clone,
