@@ -86,7 +86,8 @@ class TimedReply(NamedTuple):
     action: bytes
     """The serialised action; empty for a ready."""
     elapsed_us: int
-    """The share of the request in the time from the write to the last reply of its batch, in microseconds; at most the limit."""
+    """The share of the request in the time from the write to the last reply of its batch, in microseconds; at most the limit.
+    At least 1 for a single request."""
     lag_us: int = 0
     """How many microseconds after the deadline of the batch the referee saw its last reply; 0 if within the limit."""
     wall_us: int = 0
@@ -306,9 +307,10 @@ class PendingRequests:
     def _finish(self, batch: Batch) -> None:
         """Pass the replies of a batch to the callers that await them.
 
-        If the last reply came in the grace period, the time after the deadline is its lag.
+        If the last reply came in the grace period, the time after the deadline is its lag. A reply while the clocks are paused
+        took 1 µs, because in records 0 µs means that there was no request.
         """
-        wall_us = max(0, batch.last_reply_ns - batch.written_ns) // 1000
+        wall_us = max(1, (batch.last_reply_ns - batch.written_ns) // 1000)
         lag_us = max(0, wall_us - batch.limit_us)
         size = len(batch.requests)
         if batch.requests[0].number != READY:

@@ -253,6 +253,16 @@ async def test_request_that_is_written_during_a_pause_gets_only_the_rest_of_it(b
     assert bot.requests.elapsed_us(request) == 1000
 
 
+async def test_reply_to_a_request_that_is_written_during_a_pause_takes_a_microsecond(bot):
+    """A record with 0 µs would say that there was no request, and its bank would be checked wrongly."""
+    bot.requests.pause()
+    bot.time.creep_us(5000)
+    request = bot.write()
+    bot.time.creep_us(3000)
+    bot.reply(request, b"reply")
+    assert request.reply.result() == TimedReply(b"reply", 1)
+
+
 async def test_credit_in_the_grace_period_moves_the_charge(bot):
     request = bot.write()
     bot.time.creep_us(LIMIT_US + REPLY_GRACE_US // 2)
