@@ -6,7 +6,7 @@ A program can block the referee while it reads the program's output:
   option SO_LINGER takes as long as the program has chosen. So the output goes through a pipe, which carries no descriptors.
 - A program that calls `splice` or `sendfile` from an empty socket into a pipe holds the lock of the pipe while it waits. Then
   each call that reads or closes the pipe waits too, even in non-blocking mode, until the program is killed. So each pipe has a
-  thread of its own, and nothing else uses the pipe.
+  thread of its own, and nothing else reads or closes the pipe.
 """
 
 from __future__ import annotations
@@ -16,10 +16,15 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from queue import SimpleQueue
 
 _CHUNK_BYTES = 1 << 16
+"""The most bytes that are read at once; as many as a pipe holds."""
+_PAUSE_S = 0.001
+"""Seconds between two chunks of this size, so that a program that prints without end takes little time from the others."""
 
 
 @contextmanager
@@ -30,9 +35,10 @@ def open_output() -> Iterator[tuple[int, asyncio.StreamReader]]:
 
     Raises OSError if no file descriptor or no thread is left.
     """
-    pipe = _OutputPipe()
+    reader = asyncio.StreamReader()
+    pipe = _OutputPipe(reader)
     try:
-        yield pipe.writing_end, pipe.reader
+        yield pipe.writing_end, reader
     finally:
         pipe.resume_reading()
 
@@ -45,7 +51,7 @@ class OutputThreads:
         self.native_ids: set[int] = set()
         """The ids of the threads that run now, as in /proc/self/task."""
         self.cpu_ns = 0
-        """The CPU time of all threads until now, also of those that have ended, in ns. The current chunk of a thread is missing."""
+        """The CPU time of all threads until now, also of those that have ended, in ns. What a thread has used since its last chunk is missing."""
 
     def count(self, cpu_ns: int) -> None:
         """Add CPU time of the current thread."""
@@ -57,57 +63,85 @@ OUTPUT_THREADS = OutputThreads()
 
 
 class _OutputPipe(asyncio.ReadTransport):
-    """A pipe with a thread that passes what it reads to `reader`. The thread ends with the output, or with this process.
+    """A pipe with a thread that reads it. The reader of the pipe refers to this object, and the thread does not.
 
-    After each chunk the thread waits for `resume_reading`, so at most a few chunks are in memory.
+    So the thread ends with the output, with this process, or when the reader has no more users.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, reader: asyncio.StreamReader) -> None:
         super().__init__()
-        self._loop = asyncio.get_running_loop()
-        self.reader = asyncio.StreamReader()
-        self.reader.set_transport(self)
+        reader.set_transport(self)
+        self._find_reader = weakref.ref(reader)
         self._is_paused = False
-        self._wanted = threading.Semaphore(0)
-        self._reading_end, self.writing_end = os.pipe()
+        self._wanted: SimpleQueue[None] = SimpleQueue()
+        """Gets an item for each chunk that the thread may read. A weak reference may put an item there at any moment."""
+        wanted = self._wanted
+        find_feed = weakref.WeakMethod(self._feed, lambda _: wanted.put(None))
+        reading_end, self.writing_end = os.pipe()
+        ends = reading_end, self.writing_end
         try:
-            threading.Thread(target=self._read, name="output", daemon=True).start()
+            threading.Thread(
+                target=_read_output,
+                args=(*ends, wanted, find_feed, asyncio.get_running_loop()),
+                name="output",
+                daemon=True,
+            ).start()
         except RuntimeError as error:
-            os.close(self._reading_end)
-            os.close(self.writing_end)
+            for end in ends:
+                os.close(end)
             raise OSError(errno.EAGAIN, str(error)) from error
 
     def pause_reading(self) -> None:
-        """See `asyncio.ReadTransport`; `reader` calls this method in `feed_data`."""
+        """See `asyncio.ReadTransport`; the reader calls this method in `feed_data`."""
         self._is_paused = True
 
     def resume_reading(self) -> None:
         """See `asyncio.ReadTransport`."""
         self._is_paused = False
-        self._wanted.release()
-
-    def _read(self) -> None:
-        """Read the output to its end, in the thread."""
-        self._wanted.acquire()
-        native_id = threading.get_native_id()
-        OUTPUT_THREADS.native_ids.add(native_id)
-        # in this thread, because `close` can wait for the lock of the pipe
-        os.close(self.writing_end)
-        with suppress(RuntimeError):  # the event loop is closed
-            counted_ns = 0
-            with open(self._reading_end, "rb", buffering=0) as pipe:  # noqa: PTH123 - a descriptor
-                while chunk := pipe.read(_CHUNK_BYTES):
-                    self._loop.call_soon_threadsafe(self._feed, chunk)
-                    used_ns = time.thread_time_ns()
-                    OUTPUT_THREADS.count(used_ns - counted_ns)
-                    counted_ns = used_ns
-                    self._wanted.acquire()
-            # only now, so that whoever sees the end finds the pipe closed
-            self._loop.call_soon_threadsafe(self.reader.feed_eof)
-        OUTPUT_THREADS.native_ids.discard(native_id)
+        self._wanted.put(None)
 
     def _feed(self, chunk: bytes) -> None:
-        """Pass a chunk to the reader, in the event loop."""
-        self.reader.feed_data(chunk)
+        """Pass a chunk to the reader, in the event loop; an empty one at the end of the output."""
+        reader = self._find_reader()
+        if reader is None:
+            return
+        if not chunk:
+            reader.feed_eof()
+            return
+        reader.feed_data(chunk)
         if not self._is_paused:
-            self._wanted.release()
+            self._wanted.put(None)
+
+
+def _read_output(
+    reading_end: int,
+    writing_end: int,
+    wanted: SimpleQueue[None],
+    find_feed: weakref.WeakMethod[Callable[[bytes], None]],
+    loop: asyncio.AbstractEventLoop,
+) -> None:
+    """Read an output until its end, or until nobody wants more. This is the thread of an `_OutputPipe`.
+
+    It waits for an item of `wanted` before each chunk, so at most a few chunks are in memory.
+    """
+    wanted.get()
+    native_id = threading.get_native_id()
+    OUTPUT_THREADS.native_ids.add(native_id)
+    # in this thread, because `close` can wait for the lock of the pipe
+    os.close(writing_end)
+    counted_ns = 0
+    with suppress(RuntimeError):  # the event loop is closed
+        with open(reading_end, "rb", buffering=0) as pipe:
+            while (chunk := pipe.read(_CHUNK_BYTES)) and (feed := find_feed()):
+                loop.call_soon_threadsafe(feed, chunk)
+                del feed
+                used_ns = time.thread_time_ns()
+                OUTPUT_THREADS.count(used_ns - counted_ns)
+                counted_ns = used_ns
+                if len(chunk) == _CHUNK_BYTES:
+                    time.sleep(_PAUSE_S)
+                wanted.get()
+        # only now, so that whoever sees the end finds the pipe closed
+        if feed := find_feed():
+            loop.call_soon_threadsafe(feed, b"")
+    OUTPUT_THREADS.native_ids.discard(native_id)

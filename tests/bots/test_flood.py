@@ -17,7 +17,7 @@ from referee.sandbox.output_pipe import OUTPUT_THREADS, open_output
 
 HALF = 0.5
 """A share of a core that is much for gRPC."""
-MUCH = 1 << 29
+MUCH = 1 << 27
 """How many bytes of output are much."""
 
 
@@ -289,11 +289,12 @@ async def test_thread_that_reads_an_output_is_no_thread_of_grpc(monkeypatch):
 
 
 async def test_output_threads_are_known_while_they_run():
+    earlier = set(threading.enumerate())
     with open_output() as (end, reader):
         own_end = os.dup(end)
+    (reading,) = set(threading.enumerate()) - earlier
     os.write(own_end, b"x")
     assert await reader.read(1)
-    (reading,) = (each for each in threading.enumerate() if each.name == "output")
     assert reading.native_id in OUTPUT_THREADS.native_ids
     os.close(own_end)
     assert not await reader.read()

@@ -71,6 +71,22 @@ async def test_pipe_is_closed_when_its_end_is_seen(monkeypatch):
     assert psutil.Process().num_fds() == before
 
 
+async def test_thread_ends_when_nobody_wants_the_rest_of_an_output():
+    earlier, before = set(threading.enumerate()), psutil.Process().num_fds()
+    with open_output() as (end, reader):
+        own_end = os.dup(end)
+    (thread,) = set(threading.enumerate()) - earlier
+    for _ in range(4):  # the thread stops at the third chunk, because the reader has enough
+        os.write(own_end, bytes(1 << 16))
+        await asyncio.sleep(0.1)
+    os.close(own_end)
+    assert thread.is_alive()
+    del reader
+    await asyncio.to_thread(thread.join, 10)
+    assert not thread.is_alive()
+    assert psutil.Process().num_fds() == before
+
+
 @pytest.mark.parametrize("call", ["os.splice(empty, 1, 4096)", "os.sendfile(1, empty, None, 4096)"])
 async def test_program_that_holds_the_lock_of_its_output_blocks_no_other_task(python, call):
     """The program ends by itself after twenty seconds, so that the test fails if it blocks the event loop."""
