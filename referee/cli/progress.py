@@ -7,7 +7,9 @@ closed, the games in play finish too, and nothing more is printed (see `referee.
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -23,7 +25,7 @@ from rich.text import Text
 
 from referee.cli import interrupt_signals
 from referee.cli.cluster import OpenWorkers
-from referee.cli.options import Output
+from referee.cli.options import INTERRUPTED, Output
 from referee.errors import Cause
 from referee.ratings.trueskill import Ratings
 from referee.records import Fault, GameRecord, GameResult, ScheduledGame
@@ -89,8 +91,15 @@ def _ratings(league: League, tournament: str, games: int) -> Ratings:
     return rate_in_order(league, choice, choice.columns(league).select(slice(games)))
 
 
+_LAST_RESORT_S = 10.0
+"""Seconds from the second signal until this process ends, whatever it waits for."""
+
+
 class Interrupts:
     """Counts the signals SIGINT, SIGTERM and SIGHUP inside a `with` block. None of them raises KeyboardInterrupt there.
+
+    After the second signal the block has `_LAST_RESORT_S`, because the event loop may wait for a database that does not
+    answer. Then this process ends as if it were killed, and workers and bots end too.
 
     KeyboardInterrupt can come between any two instructions. If it comes after a lock is taken, and before the `try`
     that releases the lock, the lock stays locked.
@@ -99,6 +108,8 @@ class Interrupts:
     def __init__(self) -> None:
         self._count = 0
         self._call: Callable[[], object] | None = None
+        self._last_resort = threading.Timer(_LAST_RESORT_S, _give_up)
+        self._last_resort.daemon = True
 
     def __enter__(self) -> Self:
         self._before = {number: signal.signal(number, self._note) for number in interrupt_signals()}
@@ -107,6 +118,7 @@ class Interrupts:
     def __exit__(self, *_exc: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        self._last_resort.cancel()
 
     def call_on_interrupt(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
         """Call `call` in the event loop `loop`, once for each signal so far and once for each later signal.
@@ -119,9 +131,19 @@ class Interrupts:
 
     def _note(self, _number: int, _frame: FrameType | None) -> None:
         self._count += 1
+        if self._count == 2:  # noqa: PLR2004 - see `conduct`
+            self._last_resort.start()
         if self._call is not None:
             with suppress(RuntimeError):  # the loop has ended
                 self._call()
+
+
+def _give_up() -> None:
+    """End this process as if it were killed. Finished games are stored, and workers and bots end too."""
+    show_cursor = "\x1b[?25h" if os.isatty(2) else ""
+    with suppress(OSError):  # the terminal is closed
+        os.write(2, f"{show_cursor}\nreferee: stopped without waiting any longer\n".encode())
+    os._exit(INTERRUPTED)
 
 
 _PLAIN_LINES = 10

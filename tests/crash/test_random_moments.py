@@ -13,15 +13,22 @@ import time
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 
+import psutil
 import pytest
 from battered import GAMES, SEED, Battered, tournament
-from real_runs import let_run, place
+from postgres_server import execute
+from real_runs import PATIENCE_S, let_run, place, read_until
+
+from referee.cli.options import INTERRUPTED
 
 pytestmark = [
     pytest.mark.unmeasured,
     pytest.mark.extended("crashes, interrupts and starves the referee"),
 ]
 BLOWS = int(os.environ.get("REFEREE_BLOWS") or 4)
+OTHER_CONNECTIONS = """SELECT pid FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()"""
+"""Selects the process of the server for each connection to a database, except for the connection that asks."""
 INTERPRETER_ENDING = -signal.SIGINT
 """The exit code if the interpreter has given up its signal handlers already; a shell shows it as 130, too."""
 
@@ -112,6 +119,31 @@ def test_kills_during_play_with_isolation_lose_no_game(tmp_path, uninterrupted, 
         file = tournament(here, "full")
         isolated = [replace(record, isolation="full") for record in records]
         kill_during_play(Battered(here, file, isolated, span_s), kill)
+
+
+def test_second_interrupt_ends_a_run_whose_database_does_not_answer(tmp_path, postgres):
+    with postgres.database() as url, place(tmp_path) as here:
+        file = tournament(here)
+        with here.started("tournament", "run", file, "--db", url) as process:
+            read_until(process, 1)
+            servers = [psutil.Process(pid) for (pid,) in execute(url, OTHER_CONNECTIONS)]
+            assert servers
+            for server in servers:
+                server.suspend()
+            try:
+                for _ in range(2):
+                    interrupt(process)
+                    let_run(process, 1)
+                said, _ = process.communicate(timeout=PATIENCE_S)
+                assert process.returncode == INTERRUPTED
+                assert "\nreferee: stopped without waiting any longer\n" in said
+            finally:
+                for server in servers:
+                    server.resume()
+        assert here.left_alone()
+        done = here.referee("tournament", "resume", "cup", "--db", url)
+        assert done.returncode == 0, done.stderr
+        assert len(here.records("league", db=url)) == GAMES
 
 
 def interrupt(process):
