@@ -23,7 +23,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, 
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 
-from referee.errors import UserError
+from referee.errors import StoreError, UserError
 
 SQLITE = "sqlite"
 POSTGRES = "postgresql+psycopg"
@@ -87,9 +87,12 @@ class Sqlite:
         # SQLAlchemy gives each thread a connection of its own from a pool.
         self._engine = create_engine(url)
         event.listen(self._engine, "connect", _configure)
+        event.listen(self._engine, "begin", self._check_file)
         event.listen(self._engine, "begin", _begin)
         self.reading: Engine = self._engine
         self.writing: Engine = self._engine.execution_options(writing=True)
+        self._file = _identify(self.where)
+        """What identifies the file, so that nothing is written to another one; None before the file exists."""
         self._observer: Connection | None = None
         """The connection that `change_mark` uses and nothing else; None before the first call."""
         self._observer_lock = threading.Lock()
@@ -143,6 +146,24 @@ class Sqlite:
             mark: int = self._observer.exec_driver_sql("PRAGMA data_version").scalar_one()
             self._observer.rollback()  # an open transaction would not see later commits
             return mark
+
+    def _check_file(self, connection: Connection) -> None:
+        """Raise StoreError if a transaction would write although the path leads to another file than before, or to none."""
+        if not connection.get_execution_options().get("writing", False):
+            return
+        file = _identify(self.where)
+        self._file = self._file or file
+        if file != self._file:
+            raise StoreError(f"{self.where}: the file was deleted or replaced during its use")
+
+
+def _identify(path: str) -> tuple[int, int] | None:
+    """Return the device and the inode of a file; None if it is missing."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - each writing transaction calls this
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 @contextmanager

@@ -185,3 +185,22 @@ def test_disk_full_before_the_first_table_is_reported_in_one_line(tmp_path, monk
     monkeypatch.setattr(backends, "_format", full)
     with pytest.raises(UserError, match=r"league\.db: database or disk is full$"):
         League.open(tmp_path / "league", create=True)
+
+
+def test_nothing_is_written_to_a_file_that_was_deleted(tmp_path):
+    with League.open(tmp_path, create=True) as league:
+        add_bot(league, bot("ann"))
+        for file in tmp_path.iterdir():
+            file.unlink()
+        with pytest.raises(StoreError, match=r"league\.db: the file was deleted or replaced"):
+            add_bot(league, bot("bob"))
+
+
+def test_nothing_is_written_to_a_file_that_was_replaced(tmp_path):
+    with League.open(tmp_path / "other", create=True) as league:
+        add_bot(league, bot("carl"))
+    with League.open(tmp_path / "first", create=True) as league:
+        add_bot(league, bot("ann"))
+        (tmp_path / "other" / FILE).replace(tmp_path / "first" / FILE)
+        with pytest.raises(StoreError, match=r"league\.db: the file was deleted or replaced"):
+            add_bot(league, bot("bob"))
