@@ -3,7 +3,7 @@
     RefereeError
     ├── UserError            the user gave bad input: one message, exit code 2, nothing has changed
     │   └── NotFoundError    the league does not have this id or name
-    ├── StoreError           the disk or the database failed: nothing was written
+    ├── StoreError           the disk or the database failed: one message, exit code 1
     ├── BotFault             a bot did something wrong: recorded and charged to the bot
     │   ├── Strike           the bot loses one decision
     │   └── Forfeit          the bot loses the game
@@ -143,7 +143,10 @@ class DamagedRecordError(UserError):
 
 
 class StoreError(RefereeError):
-    """A write failed, because of a full disk, a lock or a read-only file. Nothing was written."""
+    """The database could not be written or read, because of a full disk, a lock, a read-only file or a stopped server.
+
+    After a failed write, nothing was written.
+    """
 
 
 class BotFault(RefereeError):

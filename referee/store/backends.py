@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import socket
 import sqlite3
 import threading
@@ -21,7 +22,7 @@ from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
 
 from referee.errors import StoreError, UserError
 
@@ -60,6 +61,11 @@ def without_password(url: URL) -> str:
     return url.difference_update_query(secrets).render_as_string(hide_password=True)
 
 
+def _line(error: DatabaseError) -> str:
+    """Return the message of the database driver as one line, without the text that SQLAlchemy adds."""
+    return " ".join(str(error.orig).split())
+
+
 BUSY_MS = 5_000
 """Milliseconds that a writing transaction waits for the lock, at most."""
 _FORMAT = (
@@ -73,6 +79,8 @@ _PRAGMAS = (
     f"busy_timeout = {BUSY_MS}",
 )
 """Settings of each connection to SQLite."""
+_NEEDED_BYTES = 32_768
+"""Size of the file `-shm`, which SQLite needs to read a database. With less free space, the disk counts as full."""
 
 
 class Sqlite:
@@ -115,12 +123,32 @@ class Sqlite:
     def prepare(self) -> None:
         """Set the page size and the journal mode of the file.
 
-        Raises UserError if the file cannot be written.
+        Raises StoreError if the file cannot be written.
         """
         try:
             _format(self._engine)
         except sqlite3.Error as error:
-            raise UserError(f"{self.where}: {error}") from error
+            raise StoreError(f"{self.where}: {error}") from error
+
+    def cannot_open(self, error: DatabaseError) -> bool:
+        """Return True if SQLite could not open the file."""
+        return (
+            isinstance(error.orig, sqlite3.Error)
+            and error.orig.sqlite_errorcode == sqlite3.SQLITE_CANTOPEN
+        )
+
+    def explain(self, error: DatabaseError) -> str:
+        """Return the message of the driver as one line. SQLite often calls a full disk a "disk I/O error"."""
+        line = _line(error)
+        if line == "disk I/O error" and self._is_disk_full():
+            return f"{line}: the disk is full"
+        return line
+
+    def _is_disk_full(self) -> bool:
+        try:
+            return shutil.disk_usage(Path(self.where).parent).free < _NEEDED_BYTES
+        except OSError:
+            return False
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -284,6 +312,14 @@ class Postgres:
 
     def prepare(self) -> None:
         """Do nothing, because a PostgreSQL database needs no preparation."""
+
+    def cannot_open(self, error: DatabaseError) -> bool:
+        """Return True if there was no connection yet. SQLAlchemy then has no statement for the error."""
+        return error.statement is None
+
+    def explain(self, error: DatabaseError) -> str:
+        """Return the message of the driver as one line."""
+        return _line(error)
 
     @contextmanager
     def lock(self) -> Iterator[None]:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Protocol
 
 from sqlalchemy import URL, Connection, Engine, inspect, text
-from sqlalchemy.exc import DatabaseError, IntegrityError
+from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 
-from referee.errors import StoreError, UserError
+from referee.errors import RefereeError, StoreError, UserError
 from referee.store import backends, schema
 from referee.store.backends import Postgres, Sqlite
 
@@ -39,7 +39,13 @@ class Backend(Protocol):
         """
 
     def prepare(self) -> None:
-        """Prepare a new database before its first table is created. Raises UserError if that fails."""
+        """Prepare a new database before its first table is created. Raises StoreError if that fails."""
+
+    def cannot_open(self, error: DatabaseError) -> bool:
+        """Return True if the error says that the database could not be opened, for example because it is not at this place."""
+
+    def explain(self, error: DatabaseError) -> str:
+        """Return the message of the database driver as one line, without the text that SQLAlchemy adds."""
 
     def lock(self) -> AbstractContextManager[None]:
         """Return a context that holds the lock of a playing referee.
@@ -74,6 +80,8 @@ class Database:
         )
         self.where = self._backend.where
         """See `Backend.where`."""
+        self._was_open = False
+        """Whether a transaction has begun, which shows that the place and the login are right."""
         self._local = threading.local()
         """Has the attribute `connection` in each thread that has used `one_moment`."""
 
@@ -85,12 +93,14 @@ class Database:
     def reading(self) -> Iterator[Connection]:
         """Open a transaction that only reads. Inside `one_moment`, use its transaction.
 
-        Raises UserError if the database cannot be used, or if a text that is searched for is not Unicode.
+        Raises StoreError if the database fails, for example because it is locked. Raises UserError if it cannot be used
+        at all, or if a text that is searched for is not Unicode.
         """
         if self._connection is not None:
             yield self._connection
             return
         with self._translate_errors(), self._backend.reading.begin() as connection:
+            self._was_open = True
             yield connection
 
     @contextmanager
@@ -122,9 +132,9 @@ class Database:
             with self._backend.writing.begin() as connection:
                 yield connection
         except IntegrityError as error:
-            raise UserError(f"{self.where}: {_line(error)}") from error
+            raise UserError(self._message(error)) from error
         except DatabaseError as error:
-            raise StoreError(f"{self.where}: {_line(error)}") from error
+            raise StoreError(self._message(error)) from error
         except UnicodeEncodeError as error:
             raise self._not_unicode(error) from error
 
@@ -147,7 +157,7 @@ class Database:
             yield
 
     def has_league(self) -> bool:
-        """Return True if the database has a league. Raises UserError if the database cannot be used."""
+        """Return True if the database has a league. Raises UserError or StoreError as `reading` does."""
         if not self._backend.may_exist():
             return False
         with self.reading() as connection:
@@ -157,7 +167,7 @@ class Database:
         """Create the tables, or migrate the tables that an older version of the referee made.
 
         Raises UserError if a newer version of the referee made the database, or if the database has tables
-        but no league. In both cases nothing is changed.
+        but no league. In both cases nothing is changed. Raises StoreError if the database cannot be written.
         """
         with self.reading() as connection:
             revision = _revision(connection)
@@ -186,21 +196,28 @@ class Database:
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
-        """Turn a `DatabaseError`, or a text that is not Unicode, inside this context into a UserError."""
+        """Turn a `DatabaseError`, or a text that is not Unicode, inside this context into an error of the project.
+
+        It becomes a StoreError if the database failed: the user has done nothing wrong, and the same command can succeed
+        later. It becomes a UserError if the database has never been opened, or cannot be read as a league.
+        """
         try:
             yield
         except DatabaseError as error:
-            raise UserError(f"{self.where}: {_line(error)}") from error
+            raise self._translated(error) from error
         except UnicodeEncodeError as error:
             raise self._not_unicode(error) from error
 
+    def _translated(self, error: DatabaseError) -> RefereeError:
+        was_open = self._was_open or not self._backend.cannot_open(error)
+        failed = isinstance(error, OperationalError) and was_open
+        return (StoreError if failed else UserError)(self._message(error))
+
+    def _message(self, error: DatabaseError) -> str:
+        return f"{self.where}: {self._backend.explain(error)}"
+
     def _not_unicode(self, error: UnicodeEncodeError) -> UserError:
         return UserError(f"{self.where}: {error.object!r} is not Unicode")
-
-
-def _line(error: DatabaseError) -> str:
-    """Return the message of the database driver as one line, without the text that SQLAlchemy adds."""
-    return " ".join(str(error.orig).split())
 
 
 def _revision(connection: Connection) -> str | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from sqlalchemy.exc import OperationalError
 
-from referee.errors import StoreError, UserError
+from referee.errors import RefereeError, StoreError, UserError
 from referee.records import BotId, ChargedFault, GameRecord, GameResult, ScheduledGame
 from referee.store import (
     GameChoice,
@@ -54,7 +54,7 @@ class League:
     """An open league. Each method that reads or writes data does so in one transaction.
 
     Methods that write raise StoreError if the database is locked, full or read-only. After a StoreError, nothing
-    is written. Methods that read raise UserError if the database cannot be read.
+    is written. Methods that read raise StoreError if the database fails, for example because its server has stopped.
     """
 
     def __init__(self, folder: Path, database: Database, db: str | None = None) -> None:
@@ -70,7 +70,7 @@ class League:
     def exists_at(folder: Path, db: str | None = None) -> bool:
         """Return True if there is a league in the database at the URL `db`, or in `folder` if `db` is None.
 
-        Raises UserError if the database cannot be used.
+        Raises UserError if the database cannot be used, and StoreError if it fails, for example because it is locked.
         """
         database = _database(folder, db)
         try:
@@ -88,13 +88,14 @@ class League:
             db: the SQLAlchemy URL of an SQLite file or a PostgreSQL database; None for a file in `folder`.
 
         Raises UserError if there is no league and `create` is False, if the folder or the database cannot be
-        used, or if a newer version of the referee made the league.
+        used, or if a newer version of the referee made the league. Raises StoreError if the database fails, for
+        example because it is locked or the disk is full.
         """
         database = _database(folder, db)
         league = cls(folder, database, None if db is None else url_without_password(db))
         try:
             league._prepare(create=create)
-        except UserError:
+        except RefereeError:
             database.close()
             raise
         return league
@@ -109,7 +110,7 @@ class League:
         for writing, SQLite reads the file as immutable: the league stays as it was. Open it again to see changes.
 
         Raises UserError if there is no league, if the database cannot be used, or if another version of the
-        referee made its tables. Other arguments: see `open`.
+        referee made its tables. Raises StoreError if the database fails. Other arguments: see `open`.
         """
         database = _database(folder, db, read_only=True)
         league = cls(folder, database, None if db is None else url_without_password(db))
@@ -117,7 +118,7 @@ class League:
             if not database.has_league():
                 raise league._missing_error()
             database.check_revision()
-        except UserError:
+        except RefereeError:
             database.close()
             raise
         return league

@@ -132,6 +132,11 @@ def test_a_database_that_another_program_has_locked_gives_one_line(here, played)
         done = here.referee("tournament", "extend", "cup", "--matches", "1")
         assert_failed(done, 1, "league.db: database is locked")
         holder.execute("ROLLBACK")
+        holder.execute("PRAGMA locking_mode = EXCLUSIVE")  # keeps readers out, too
+        holder.execute("BEGIN EXCLUSIVE")
+        for words in (("tournament", "status"), ("tournament", "resume", "cup")):
+            assert_failed(here.referee(*words), 1, "league.db: database is locked")
+        holder.execute("ROLLBACK")
     assert integrity(database) == "ok"
     done = here.referee("tournament", "extend", "cup", "--matches", "1")
     assert done.returncode == 0, done.stderr

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,9 +21,10 @@ from alembic.script import ScriptDirectory
 from places import Place
 from records import faulty, filled, played
 from sqlalchemy import create_engine, inspect
+from sqlalchemy.exc import OperationalError
 
 from referee.errors import StoreError, UserError
-from referee.store import backends, database, schema
+from referee.store import backends, database, queries, schema
 from referee.store.league import League
 
 FILE = "league.db"
@@ -137,6 +140,35 @@ def test_locked_database_is_reported_and_unchanged(folder, monkeypatch):
         league.add_game(played(row))
         assert set(league.forfeits("cup")) == {"cup-1"}
     holder.close()
+
+
+def test_database_that_is_locked_for_readers_is_no_error_of_the_user(folder, monkeypatch):
+    monkeypatch.setattr(backends, "_PRAGMAS", ("busy_timeout = 10",))
+    holder = sqlite3.connect(folder / FILE, isolation_level=None)
+    holder.execute("PRAGMA journal_mode = DELETE")  # with WAL, no lock keeps readers out
+    holder.execute("BEGIN EXCLUSIVE")
+    for use in (League.exists_at, League.open_read_only, partial(League.open, create=False)):
+        with pytest.raises(StoreError, match=r"league\.db: database is locked"):
+            use(folder)
+    holder.execute("ROLLBACK")
+    with League.open(folder, create=False) as league:
+        holder.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(StoreError, match=r"league\.db: database is locked"):
+            league.bots()
+    holder.close()
+
+
+@pytest.mark.parametrize(("free", "says"), [(8_192, ": the disk is full"), (10**9, "")])
+def test_disk_error_names_a_full_disk(folder, monkeypatch, free, says):
+    def fail(*_):
+        raise OperationalError("SELECT 1", {}, sqlite3.OperationalError("disk I/O error"))
+
+    with League.open(folder, create=False) as league:
+        usage = shutil.disk_usage(folder)._replace(free=free)
+        monkeypatch.setattr(backends.shutil, "disk_usage", lambda _: usage)
+        monkeypatch.setattr(queries, "bots", fail)
+        with pytest.raises(StoreError, match=rf"league\.db: disk I/O error{says}$"):
+            league.bots()
 
 
 def test_full_disk_is_reported_and_nothing_is_lost(folder, monkeypatch):

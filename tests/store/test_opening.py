@@ -29,8 +29,8 @@ def execute(file, *statements):
     return answers[-1]
 
 
-def refused(folder, match, *, create=True):
-    with pytest.raises(UserError, match=match) as caught:
+def refused(folder, match, *, create=True, error=UserError):
+    with pytest.raises(error, match=match) as caught:
         League.open(folder, create=create)
     assert "\n" not in str(caught.value)
 
@@ -76,7 +76,7 @@ def test_league_of_a_newer_version_is_refused(tmp_path):
 def test_disk_too_full_for_the_tables_is_reported(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(backends, "_PRAGMAS", (*backends._PRAGMAS, "max_page_count = 6"))
-        refused(tmp_path, r"league\.db: database or disk is full")
+        refused(tmp_path, r"league\.db: database or disk is full", error=StoreError)
     assert execute(tmp_path / FILE, "SELECT name FROM sqlite_master") == []
     with League.open(tmp_path, create=True) as league:
         assert len(filled(league)) == 24
@@ -88,7 +88,7 @@ def test_database_locked_during_creation_is_reported(tmp_path, monkeypatch):
     holder.execute("BEGIN IMMEDIATE")
     with monkeypatch.context() as patched:
         patched.setattr(backends, "_PRAGMAS", ("busy_timeout = 10",))
-        refused(tmp_path, r"league\.db: database is locked")
+        refused(tmp_path, r"league\.db: database is locked", error=StoreError)
     holder.close()
     assert execute(tmp_path / FILE, "SELECT name FROM sqlite_master") == []
     League.open(tmp_path, create=True).close()
@@ -183,7 +183,7 @@ def test_disk_full_before_the_first_table_is_reported_in_one_line(tmp_path, monk
         raise sqlite3.OperationalError("database or disk is full")
 
     monkeypatch.setattr(backends, "_format", full)
-    with pytest.raises(UserError, match=r"league\.db: database or disk is full$"):
+    with pytest.raises(StoreError, match=r"league\.db: database or disk is full$"):
         League.open(tmp_path / "league", create=True)
 
 

@@ -74,6 +74,26 @@ def test_cut_connection_is_made_again(place, postgres):
         assert league.bots() == [bot("ann")]
 
 
+def test_connection_cut_while_reading_is_no_error_of_the_user(place, postgres):
+    def read(league):
+        with league.one_moment():
+            assert league.bots() == []
+            postgres.cut_off()
+            league.bots()
+
+    with place.open(create=True) as league, pytest.raises(StoreError, match="terminating"):
+        read(league)
+
+
+def test_missing_database_is_an_error_of_the_user_only_if_it_was_never_open(postgres, tmp_path):
+    with postgres.database() as url:
+        league = League.open(tmp_path, create=True, db=url)
+    with league, pytest.raises(StoreError, match="does not exist"):
+        league.bots()
+    with pytest.raises(UserError, match="does not exist"):
+        League.open(tmp_path, create=True, db=url)
+
+
 def test_connection_cut_while_storing_a_game_stores_nothing(place, postgres):
     with place.open(create=True) as league:
         rows = filled(league)
