@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import logging
 import re
 import socket
 import time
@@ -31,7 +32,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from referee.errors import NotFoundError, RefereeError, UserError
+from referee.errors import NotFoundError, RefereeError, StoreError, UserError
 from referee.store import GameChoice
 from referee.store.league import League
 from referee.web import pages
@@ -43,6 +44,8 @@ from referee.web.seat_pages import SCRIPT, SEAT, Endpoint, seat_routes
 from referee.web.templates import LINKS, STATIC, Page, render
 from referee.web.views import LeagueViews
 
+_LOG = logging.getLogger("uvicorn.error")
+"""uvicorn prints its errors in the terminal of the server."""
 _COMPRESSION = 5
 """The level of gzip. Higher levels take more time and save little."""
 _KEPT_PAGES = 100
@@ -164,6 +167,10 @@ def _handle_error(league: League, _request: Request, error: Exception) -> Respon
         return _problem(503, text, {"retry-after": str(_AGAIN_S)})
     if isinstance(error, NotFoundError):
         return _problem(404, league.explain(error))
+    if isinstance(error, StoreError):  # a driver's message can have the address of the database
+        _LOG.error("%s", error)
+        text = "The league cannot be read at the moment. The terminal of the server shows more."
+        return _problem(503, text, {"retry-after": str(_AGAIN_S)})
     if isinstance(error, RefereeError):
         return _problem(400 if isinstance(error, UserError) else 500, league.explain(error))
     return _problem(500, "This is a bug of the referee. The terminal of the server shows more.")

@@ -11,7 +11,7 @@ from real_runs import place
 from starlette.datastructures import URL
 from starlette.requests import Request
 
-from referee.errors import RefereeError, UserError
+from referee.errors import RefereeError, StoreError, UserError
 from referee.store.league import League
 from referee.web import app, pages, templates
 from referee.web.app import KnownHosts, is_loopback
@@ -172,6 +172,17 @@ def test_error_of_the_database_does_not_say_where_its_file_is(client, league, mo
     error = UserError(f"{league.folder / 'league.db'}: the disk is full")
     monkeypatch.setattr(pages, "league_page", fail(error))
     assert "<p>the disk is full</p>" in client.get("/").text
+
+
+def test_failed_database_is_explained_in_the_terminal_only(client, monkeypatch):
+    said = []
+    monkeypatch.setattr(app._LOG, "error", lambda form, *values: said.append(form % values))
+    monkeypatch.setattr(pages, "league_page", fail(StoreError("db.example: connection refused")))
+    response = client.get("/")
+    assert (response.status_code, response.headers["retry-after"]) == (503, "5")
+    assert "The league cannot be read at the moment." in response.text
+    assert "connection refused" not in response.text
+    assert said == ["db.example: connection refused"]
 
 
 @pytest.mark.parametrize("error", [RefereeError("the database is locked"), ValueError("a bug")])
