@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from referee import deals
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
-from referee.errors import PROCESS_CAUSES, RefereeError, StoreError
+from referee.errors import PROCESS_CAUSES, RefereeError
 from referee.match.play import GameSetup
 from referee.records import GameRecord, ScheduledGame
 from referee.roster.roster import Roster
@@ -333,7 +333,9 @@ class Conductor:
         def note() -> None:
             now_us = time.time_ns() // 1000
             hosts = [StoredHost(host, began_at_us, now_us) for host in self.list_hosts()]
-            with suppress(StoreError):  # a result that cannot be stored ends the run; this does not
+            with suppress(
+                RefereeError
+            ):  # a result that cannot be stored ends the run; this does not
                 if hosts:
                     self._league.note_hosts(self._tournament.name, hosts)
 

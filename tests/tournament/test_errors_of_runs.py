@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 
 import pytest
+from stand_ins import Cup, StandIns
 
 from referee.clocks import Clocks
-from referee.errors import RefereeError, VoidGame
+from referee.errors import RefereeError, UserError, VoidGame
 from referee.sandbox import NO_ISOLATION
+from referee.store import HostFigures
+from referee.store.league import League
 from referee.tournament import conduct, workers
 from referee.tournament.assignments import Assignment, WorkerSettings
+from referee.tournament.config_reader import load_tournament
 
+SAMPLE_BOTS = Path(__file__).parents[2] / "sample_bots"
 NO_DESCRIPTORS = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 NO_SPACE = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -32,6 +39,33 @@ def test_a_group_with_a_bug_is_raised_as_it_is():
     with pytest.raises(ExceptionGroup) as caught, conduct._raise_first_error():
         raise group
     assert caught.value is group
+
+
+def test_hosts_that_cannot_be_noted_neither_end_a_run_nor_hide_its_error(tmp_path, monkeypatch):
+    tries = []
+    tried_again = asyncio.Event()
+
+    def refuse(*_arguments):
+        tries.append(1)
+        if len(tries) == 2:
+            tried_again.set()
+        raise UserError("another referee is playing in this league")
+
+    async def fail(*_arguments):
+        await asyncio.wait_for(tried_again.wait(), 10)
+        raise RefereeError("the scheduler is gone")
+
+    monkeypatch.setattr(conduct, "_NOTE_S", 0.001)
+    monkeypatch.setattr(League, "note_hosts", refuse)
+    monkeypatch.setattr(StandIns, "list_hosts", lambda _: [HostFigures("far", 2, 0, 0, 5)])
+    monkeypatch.setattr(StandIns, "submit", fail)
+    bots = ", ".join(f'"{SAMPLE_BOTS / name}"' for name in ("greedy", "random"))
+    (tmp_path / "cup.toml").write_text(
+        f'name = "cup"\nruleset = "duel"\nseats = 2\nmatches = 1\nbots = [{bots}]\n'
+    )
+    cup = Cup(tmp_path, load_tournament(tmp_path / "cup.toml"))
+    with cup.league, pytest.raises(RefereeError, match="the scheduler is gone"):
+        cup.play()
 
 
 class BrokenExecutor:
