@@ -27,6 +27,9 @@ from referee.store import (
     schema,
 )
 
+_MAX_LIMIT = 2**63 - 1
+"""The largest number that SQLite and PostgreSQL accept after LIMIT."""
+
 
 def bots(connection: Connection) -> list[StoredBot]:
     """See `League.bots`."""
@@ -267,7 +270,8 @@ def faults(
         # To add 0 to the key keeps SQLite from beginning with the seats of the bot, which are more than the faults.
         query = query.where((schema.seats.c.bot_id + 0).in_(bot_keys(connection, bot_text)))
     if limit is not None:
-        newest = query.with_only_columns(fault.id).order_by(fault.id.desc()).limit(limit)
+        newest = query.with_only_columns(fault.id).order_by(fault.id.desc())
+        newest = newest.limit(min(limit, _MAX_LIMIT))
         query = query.where(fault.id.in_(connection.scalars(newest).all()))
     return list(map(_charged_fault, connection.execute(_in_order(query).order_by(fault.id))))
 

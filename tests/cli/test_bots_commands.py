@@ -150,6 +150,8 @@ def test_stderr_of_a_bot_is_printed_with_escaped_control_codes(played):
     assert all("no idea" in row["stderr_tail"] for row in rows)
     assert checked_output(played, "bots", "log", "fails@1", "--csv").count("crash") == 4
     assert checked_output(played, "bots", "log", "greedy") == "No faults of greedy.\n"
+    every = checked_output(played, "bots", "log", "fails", "--limit", "9" * 30, "--json")
+    assert len(json.loads(every)) > 3
 
 
 @pytest.mark.extended("plays further tournaments")
