@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sqlalchemy import URL, Connection, Engine, inspect, text
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
@@ -18,6 +18,9 @@ from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 from referee.errors import RefereeError, StoreError, UserError
 from referee.store import backends, schema
 from referee.store.backends import Postgres, Sqlite
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 _MIGRATIONS = Path(__file__).with_name("migrations")
 
@@ -187,7 +190,8 @@ class Database:
         """Raise UserError if the database has a league, but another version of the referee made its tables."""
         with self.reading() as connection:
             revision = _revision(connection)
-        if revision not in {None, schema.REVISION}:
+        if revision is not None and revision != schema.REVISION:
+            _check_known(self.where, revision)
             raise UserError(
                 f"{self.where}: its database has schema {revision}, and this version of the referee reads"
                 f" {schema.REVISION}: migrate the league with a command that may write, such as"
@@ -230,20 +234,34 @@ def _revision(connection: Connection) -> str | None:
 
 def _migrate(where: str, engine: Engine, revision: str | None) -> None:
     """Run all migrations after `revision`. Raises UserError if this version of the referee does not know `revision`."""
-    # Imported here because Alembic takes long to import and few commands migrate a database.
-    from alembic import command  # noqa: PLC0415
-    from alembic.config import Config  # noqa: PLC0415
-    from alembic.script import ScriptDirectory  # noqa: PLC0415
+    from alembic import command  # noqa: PLC0415 - see `_migrations`
 
-    config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    if revision is not None and revision not in known:
+    if revision is not None:
+        _check_known(where, revision)
+    config = _migrations()
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def _check_known(where: str, revision: str) -> None:
+    """Raise UserError if this version of the referee cannot migrate a database with the schema `revision`."""
+    from alembic.script import ScriptDirectory  # noqa: PLC0415 - see `_migrations`
+
+    known = ScriptDirectory.from_config(_migrations()).walk_revisions()
+    if revision not in {script.revision for script in known}:
         raise UserError(
             f"{where}: its database has schema {revision}, which this version of the referee does"
             f" not know (it knows {schema.REVISION}): use the version that made the league"
         )
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+
+
+def _migrations() -> Config:
+    """Return the configuration of Alembic, which finds the migrations."""
+    # Imported here because Alembic takes long to import and few commands migrate a database.
+    from alembic.config import Config  # noqa: PLC0415
+
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    return config

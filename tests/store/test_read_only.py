@@ -11,7 +11,7 @@ from places import Place
 from records import add_bot, bot, filled, played
 
 from referee.errors import StoreError, UserError
-from referee.store import GameChoice, backends
+from referee.store import GameChoice, backends, schema
 from referee.store.league import League
 
 FILE = "league.db"
@@ -44,14 +44,23 @@ def test_database_without_a_league_is_refused(place):
         open_read_only(place)
 
 
-def test_league_of_another_version_is_refused_and_not_migrated(closed):
-    closed.execute("UPDATE alembic_version SET version_num = '0000'")
+def test_league_of_an_older_version_is_refused_and_not_migrated(closed, monkeypatch):
+    monkeypatch.setattr(schema, "REVISION", "0006")
     with pytest.raises(
-        UserError, match=r"schema 0000, and this version .* reads 0005: .* or use the version"
+        UserError,
+        match=r"schema 0005, and this version .* reads 0006: migrate .* or use the version",
     ) as caught:
         open_read_only(closed)
     assert "\n" not in str(caught.value)
-    assert closed.execute("SELECT version_num FROM alembic_version") == [("0000",)]
+    assert closed.execute("SELECT version_num FROM alembic_version") == [("0005",)]
+
+
+def test_league_of_an_unknown_version_cannot_be_migrated(closed):
+    closed.execute("UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(
+        UserError, match=r"schema 9999, which this version .* not know \(it knows 0005\): use the"
+    ):
+        open_read_only(closed)
 
 
 def test_writing_is_refused(closed):
