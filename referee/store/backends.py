@@ -266,6 +266,8 @@ def _begin(connection: Connection) -> None:
 
 CONNECT_S = 10
 """Seconds to wait for a connection to the server."""
+_ENCODINGS = {"UTF8", "SQL_ASCII"}
+"""The encodings of a database that can store all characters. With SQL_ASCII, the server stores bytes as they are."""
 _GONE_MS = 2_000
 """Milliseconds to wait for the lock that a referee holds while it plays.
 
@@ -311,7 +313,8 @@ class Postgres:
         return True
 
     def prepare(self) -> None:
-        """Do nothing, because a PostgreSQL database needs no preparation."""
+        """Raise UserError if the encoding of the database lacks characters. Nothing else needs preparation."""
+        self._check_encoding()
 
     def cannot_open(self, error: DatabaseError) -> bool:
         """Return True if there was no connection yet. SQLAlchemy then has no statement for the error."""
@@ -326,8 +329,11 @@ class Postgres:
         """Hold the advisory lock of a playing referee on a separate connection.
 
         The server frees the lock when the separate connection ends, for example because this process is killed.
-        Raises UserError if another referee holds the lock. The message names the process of the other referee.
+        Raises UserError if another referee holds the lock. The message names the process of the other referee. Raises
+        UserError also if the encoding of the database lacks characters: a game in which a bot prints one of them could
+        never be stored.
         """
+        self._check_encoding()
         self._holder = self._connect_with_lock()
         try:
             yield
@@ -353,6 +359,15 @@ class Postgres:
         with self.reading.begin() as connection:
             mark: int = connection.execute(_SNAPSHOT).scalar_one()
             return mark
+
+    def _check_encoding(self) -> None:
+        with self.reading.begin() as connection:
+            encoding = connection.exec_driver_sql("SHOW server_encoding").scalar_one()
+        if encoding not in _ENCODINGS:
+            raise UserError(
+                f"{self.where}: its encoding {encoding} lacks characters that a bot may print; use a database with"
+                " another encoding: `createdb -E UTF8 -T template0 NAME`"
+            )
 
     def _connect_with_lock(self) -> Connection:
         """Return a connection that holds the lock of a playing referee.

@@ -42,7 +42,10 @@ class Backend(Protocol):
         """
 
     def prepare(self) -> None:
-        """Prepare a new database before its first table is created. Raises StoreError if that fails."""
+        """Prepare a new database before its first table is created.
+
+        Raises StoreError if that fails, and UserError if the database cannot store all characters.
+        """
 
     def cannot_open(self, error: DatabaseError) -> bool:
         """Return True if the error says that the database could not be opened, for example because it is not at this place."""
@@ -54,7 +57,7 @@ class Backend(Protocol):
         """Return a context that holds the lock of a playing referee.
 
         Only one referee can hold the lock, even if several referees with different league folders use the
-        database. Raises UserError if another referee holds the lock.
+        database. Raises UserError if another referee holds the lock, or if the database cannot store all characters.
         """
 
     def renew_lock(self) -> None:

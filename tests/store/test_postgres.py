@@ -109,14 +109,35 @@ def test_connection_cut_while_storing_a_game_stores_nothing(place, postgres):
         assert league.forfeits("cup") == {}
 
 
-@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
-def test_a_database_of_another_encoding_keeps_names(postgres, tmp_path, encoding):
-    options = f"ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+OF_ENCODING = "ENCODING '{}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+
+
+def test_a_database_whose_encoding_lacks_characters_is_refused(postgres, tmp_path):
+    with postgres.database(OF_ENCODING.format("LATIN1")) as url:
+        with pytest.raises(UserError, match=r"encoding LATIN1 lacks .*: `createdb -E UTF8"):
+            League.open(tmp_path, create=True, db=url)
+        assert not League.exists_at(tmp_path, url)
+
+
+def test_nothing_is_played_in_a_league_whose_encoding_lacks_characters(
+    postgres, tmp_path, monkeypatch
+):
+    with postgres.database(OF_ENCODING.format("LATIN1")) as url:
+        with monkeypatch.context() as patched:
+            patched.setattr(backend, "_ENCODINGS", {"LATIN1"})
+            League.open(tmp_path, create=True, db=url).close()
+        with League.open(tmp_path, create=False, db=url) as league:
+            assert league.bots() == []
+            with pytest.raises(UserError, match="encoding LATIN1 lacks"), league.lock():
+                pytest.fail("the lock was taken")
+
+
+def test_a_database_without_an_encoding_keeps_names(postgres, tmp_path):
     with (
-        postgres.database(options) as url,
+        postgres.database(OF_ENCODING.format("SQL_ASCII")) as url,
         League.open(tmp_path, create=True, db=url) as league,
     ):
-        named = replace(bot("ann"), author="Zoë", check_report=None)
+        named = replace(bot("ann"), author="Zoë → 💥", check_report=None)
         add_bot(league, named)
         assert league.bots() == [named]
 
