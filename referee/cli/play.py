@@ -218,7 +218,7 @@ def _store(record: GameRecord, folder: Path, db: str | None) -> None:
 
     def write() -> None:
         with League.open(folder, create=True, db=db) as league:
-            league.add_game(record)
+            league.add_game_once(record)
 
     try:
         write_patiently(write)

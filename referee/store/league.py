@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from sqlalchemy.exc import OperationalError
 
-from referee.errors import RefereeError, StoreError, UserError
+from referee.errors import NotFoundError, RefereeError, StoreError, UserError
 from referee.records import BotId, ChargedFault, GameRecord, GameResult, ScheduledGame
 from referee.store import (
     GameChoice,
@@ -54,7 +54,7 @@ class League:
     """An open league. Each method that reads or writes data does so in one transaction.
 
     Methods that write raise StoreError if the database is locked, full or read-only. After a StoreError, nothing
-    is written. Methods that read raise StoreError if the database fails, for example because its server has stopped.
+    is written; but if the connection to a server was lost during the commit, everything may be written. Methods that read raise StoreError if the database fails, for example because its server has stopped.
     """
 
     def __init__(self, folder: Path, database: Database, db: str | None = None) -> None:
@@ -325,6 +325,24 @@ class League:
         with self._database.writing() as connection:
             for record in records:
                 writes.add_game(connection, record)
+
+    def add_game_once(self, record: GameRecord) -> None:
+        """Add a played game unless this very record is stored already; see `add_game`.
+
+        If a connection is lost during a commit, `add_game` raises StoreError although the game may be stored. The next try
+        must not fail because of that.
+        """
+        try:
+            self.add_game(record)
+        except UserError:
+            if not self._has_record(record):
+                raise
+
+    def _has_record(self, record: GameRecord) -> bool:
+        try:
+            return self.record(record.game_id) == record
+        except NotFoundError:
+            return False
 
     def forfeits(self, tournament: str) -> dict[str, tuple[int, ...]]:
         """Map the id of each played game of a tournament to the seats that forfeited in the game."""

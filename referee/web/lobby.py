@@ -186,7 +186,7 @@ class Lobby:
         def write() -> None:
             with self._open_league() as league:
                 enter_person(league, person, now_us=time.time_ns() // 1000)
-                league.add_game(record)
+                league.add_game_once(record)
 
         write_patiently(write)
 

@@ -130,6 +130,25 @@ def test_patient_write_tries_again_if_the_database_cannot_be_read(tmp_path, monk
     assert len(tries) == 3
 
 
+def test_game_whose_commit_was_not_confirmed_is_found_at_the_next_try(league, monkeypatch):
+    monkeypatch.setattr(league_module, "_TRY_S", 0.0)
+    game, other = filled(league)[:2]
+    add = league.add_game
+
+    def lose_answer(record):
+        add(record)
+        monkeypatch.setattr(league, "add_game", add)
+        raise StoreError("the connection is lost")
+
+    monkeypatch.setattr(league, "add_game", lose_answer)
+    write_patiently(lambda: league.add_game_once(faulty(played(game))))
+    assert league.record(game.game_id) == faulty(played(game))
+    with pytest.raises(UserError, match="cup-1 is already stored"):
+        league.add_game_once(played(game))
+    with pytest.raises(UserError, match="bot"):
+        league.add_game_once(replace(played(other), seating=(BotId("new", "1"),) * 3))
+
+
 def test_patient_write_raises_errors_of_the_user_at_once():
     tries = []
 
