@@ -271,6 +271,16 @@ def test_page_opens_at_the_move_of_its_address(open_page, address, hash_text, po
     expect(page.get_by_label("View")).to_have_value(seat)
 
 
+def test_skip_link_keeps_the_move_and_the_seat(open_page, address):
+    page = open_page(f"{address}#move=20&seat=2")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(f"{address}#main")
+    expect(page.locator("main")).to_be_focused()
+    expect_move(page, 20)
+    expect(page.get_by_label("View")).to_have_value("2")
+
+
 def test_entry_of_the_log_leads_to_its_move(page, address):
     page.locator("#replay-log li").nth(4).get_by_role("link").click()
     expect_move(page, 5)

@@ -251,6 +251,17 @@ def test_person_who_steps_back_stays_there_until_back_to_now(sit_down):
     expect(page.get_by_role("button", name="Newest move")).to_be_hidden()
 
 
+def test_skip_link_stays_at_the_newest_move(sit_down):
+    page, server = sit_down()
+    wait_for_turn(page)
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(f"{server.url}#main")
+    expect(page.locator("main")).to_be_focused()
+    assert page.locator("#replay-slider").input_value() == str(server.running.moves)
+    expect(choices(page).first).to_be_enabled()
+
+
 def test_game_is_played_with_the_keyboard_alone(sit_down):
     page, server = sit_down("basic", 3, seat=0, seed=4)
     for _ in range(6):

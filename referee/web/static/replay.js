@@ -236,6 +236,7 @@
       steps[step]();
     });
     addEventListener("hashchange", () => {
+      if (!new URLSearchParams(location.hash.slice(1)).has("move")) return; // a place of the page, such as #main
       jump(readUrl());
       drawAll();
       const replay = document.getElementById("replay");
