@@ -123,6 +123,8 @@ class SitServer(ThreadingHTTPServer):
         self.running = running
         self.changed = threading.Condition()
         self.is_reachable = True
+        self.has_game = True
+        """False: reply with status 404 to requests about the game, as a server that was started again."""
         self.loses_reply = False
         """Lose the reply to the next action, but apply the action."""
         self.posts = 0
@@ -180,6 +182,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.end_headers()
             return
         form = parse_qs(body)
+        if not server.has_game:
+            self._send(404, "", "text/plain")
+            return
         with server.changed:
             server.posts += 1
             is_taken = server.running.choose(int(form["number"][0]), int(form["choice"][0]))
@@ -193,11 +198,16 @@ class _Handler(BaseHTTPRequestHandler):
         after, number = int(query["after"][0]), int(query["decision"][0])
         with server.changed:
             server.changed.wait_for(
-                lambda: not server.is_reachable or running.shown.has_news(after, number),
+                lambda: (
+                    not (server.is_reachable and server.has_game)
+                    or running.shown.has_news(after, number)
+                ),
                 LONGEST_WAIT_S,
             )
             news = json.dumps(running.shown.news(after))
-        if server.is_reachable:
+        if not server.has_game:
+            self._send(404, "", "text/plain")
+        elif server.is_reachable:
             self._send(200, news, "application/json")
 
     def _send(self, status: int, text: str, kind: str) -> None:

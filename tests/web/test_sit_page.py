@@ -81,7 +81,7 @@ def sit_down(browser):
         server.shutdown()
         server.server_close()
         thread.join(PATIENCE_MS / 1000)
-    refused = re.compile(r"^Failed to load resource: .*(ERR_EMPTY_RESPONSE|409|400)")
+    refused = re.compile(r"^Failed to load resource: .*(ERR_EMPTY_RESPONSE|409|404|400)")
     assert [error for error in errors if not refused.match(error)] == []
 
 
@@ -364,6 +364,29 @@ def test_game_that_fails_says_why_in_plain_text(sit_down, started):
     assert page.get_by_role("link", name="Replay with all cards").count() == 0
     assert page.locator("main script").count() == 0
     assert page.locator(".choice").count() == 0
+
+
+@pytest.mark.parametrize("finds_out_by", ["waiting", "choosing"])
+def test_game_that_the_server_does_not_have_any_more_is_over(sit_down, finds_out_by):
+    page, server = sit_down(seed=5)
+    wait_for_turn(page)
+    if finds_out_by == "waiting":
+        server.change(has_game=False)
+    else:
+        server.has_game = False  # the request for news goes on waiting
+        choices(page).first.click()
+    expect(page.get_by_role("alert")).to_have_text("The server does not have this game any more.")
+    expect(page.locator("#sit-state")).to_have_text("The game has ended without a result.")
+    expect(page.get_by_role("link", name="Play another game")).to_be_visible()
+    expect(page.get_by_role("button", name="Leave the game")).to_be_hidden()
+    assert page.locator(".choice, .pick").count() == 0
+
+
+def test_game_that_is_gone_before_it_has_begun_is_over(sit_down):
+    page, server = sit_down(started=False)
+    server.change(has_game=False)
+    expect(page.locator("#sit-problem")).to_be_visible()
+    expect(page.locator("#sit-state")).to_have_text("The game has ended without a result.")
 
 
 def test_game_is_left_with_a_form(sit_down):

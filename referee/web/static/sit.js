@@ -72,7 +72,7 @@
       const response = await request(`/moves?after=${game ? received : -1}&decision=${decision ? decision.number : 0}`);
       find("sit-lost").hidden = response !== null;
       if (response !== null && response.value === null) {
-        showProblem("The server does not have this game any more.");
+        endWithoutGame();
         return;
       }
       const isNew = response !== null && receive(response.value);
@@ -80,7 +80,7 @@
     }
   }
 
-  /* Send an action until the server has replied. If the server has it already, the second reply is 409. */
+  /* Send an action until the server has replied with status 204. If the server has the action already, the second reply is 409. */
   async function send(index) {
     if (sending) return;
     const { number } = decision;
@@ -95,15 +95,26 @@
       if (response === null) await wait(RETRY_MS);
     }
     sending = false;
-    if (response !== null && response.status === 400) {
-      showProblem("The server has refused this action. Choose another one.");
-    } else {
+    if (response === null || response.status === 204 || response.status === 409) {
       decided = number;
       if (decision && decision.number === number) decision = null;
+    } else if (response.status === 404) {
+      endWithoutGame();
+    } else {
+      showProblem("The server has refused this action. Choose another one.");
     }
     update();
     replay.drawTable();
     showPanel();
+  }
+
+  /* Show that the game is over, because the server was started again or has forgotten the game. */
+  function endWithoutGame() {
+    showProblem("The server does not have this game any more.");
+    over = true;
+    decision = null;
+    if (game) showMoves(false);
+    else showPanel();
   }
 
   /* Take over news of the server. Return false if it has nothing new. */
