@@ -108,6 +108,10 @@ class Lobby:
         """Return all versions of bots that are not retired."""
         return [row for row in self._league.bots() if row.retired_at_us is None]
 
+    def explain(self, error: Exception) -> str:
+        """Return the message of an error. It does not say where the league is stored."""
+        return self._league.explain(error)
+
     async def start(self, wish: Wish) -> str:
         """Start a game, and return its id in the lobby.
 
@@ -121,7 +125,7 @@ class Lobby:
         sitting_id = secrets.token_hex(4)
         store = partial(self._store, order.person) if wish.store else None
         try:
-            self._games[sitting_id] = Sitting(order, store)
+            self._games[sitting_id] = Sitting(order, store, self.explain)
         except (OSError, RuntimeError) as error:  # no descriptors or threads
             raise RefereeError(f"the game cannot be started: {error}") from error
         return sitting_id

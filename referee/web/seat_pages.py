@@ -95,7 +95,7 @@ class _Seat:
         try:
             sitting_id = await self._lobby.start(wish)
         except RefereeError as error:
-            return await self._show_lobby(wish, str(error))
+            return await self._show_lobby(wish, self._lobby.explain(error))
         return RedirectResponse(self._address_of(sitting_id), _SEE_OTHER)
 
     async def _show_lobby(self, wish: Wish | None, problem: str | None = None) -> Response:

@@ -132,9 +132,15 @@ class Sitting:
     Args:
         order: the game to play.
         store: called with the record of the finished game, in a thread; None if the game is not to be stored.
+        explain: returns the message of an error of `store` for the person.
     """
 
-    def __init__(self, order: PersonGame, store: Callable[[GameRecord], None] | None) -> None:
+    def __init__(
+        self,
+        order: PersonGame,
+        store: Callable[[GameRecord], None] | None,
+        explain: Callable[[Exception], str],
+    ) -> None:
         self.order = order
         self.shown = ShownGame(order.ruleset.name, self.names)
         self.is_stored = False
@@ -142,6 +148,7 @@ class Sitting:
         self.seen_at_s = time.monotonic()
         """When the last request for news began or ended; before, when the game was created. On the monotonic clock."""
         self._store = store
+        self._explain = explain
         self._news = asyncio.Event()
         """Set at the next news, and then replaced."""
         self._closing = asyncio.Lock()
@@ -229,7 +236,7 @@ class Sitting:
             try:
                 self._store(news.record)
             except RefereeError as error:
-                problem = f"The game is not stored: {error}"
+                problem = f"The game is not stored: {self._explain(error)}"
             except Exception:  # noqa: BLE001 - whatever it is, the page must say that the game is over
                 traceback.print_exc()
                 problem = "The game is not stored. This is a bug of the referee. The terminal of the server shows more."

@@ -24,9 +24,10 @@ WISH = Wish("anna", "classic", (YOU, "random@1.0", "", "", ""), store=False)
 class FakeSitting:
     """A game without a process. The test says when it is over."""
 
-    def __init__(self, order, store):
+    def __init__(self, order, store, explain):
         self.order = order
         self.store = store
+        self.explain = explain
         self.shown = SimpleNamespace(is_over=False)
         self.seen_at_s = time.monotonic()
         self.closed = False
@@ -117,6 +118,12 @@ async def test_game_is_stored_when_the_database_is_free_again(lobby, monkeypatch
     sitting.store("the record")
     assert stored == ["the record"]
     assert [str(row.bot) for row in lobby._league.bots()][-1] == "anna@person"
+
+
+async def test_game_explains_errors_without_the_place_of_the_league(lobby):
+    sitting = lobby.game(await lobby.start(WISH))
+    error = StoreError(f"{lobby._league.folder / 'league.db'}: the disk is full")
+    assert sitting.explain(error) == lobby.explain(error) == "the disk is full"
 
 
 async def test_close_ends_every_game(lobby):

@@ -207,6 +207,16 @@ def test_game_that_cannot_be_played_is_refused_with_the_form(visitor, fields, pr
 
 
 @MORE
+def test_database_that_cannot_be_written_is_named_without_its_place(visitor, here):
+    with here.database() as database:
+        database.execute("BEGIN IMMEDIATE")
+        refused = visitor.post(visitor.lobby, GAME | {"store": "on"})
+    assert refused.status_code == 400
+    assert "locked" in refused.text
+    assert "league.db" not in refused.text
+
+
+@MORE
 def test_large_or_broken_form_is_refused(served):
     for content, status in ((b"a=" + 5000 * b"x", 413), (b"name=\xff", 400)):
         refused = httpx.post(served.seat, content=content, timeout=PATIENCE_S, trust_env=False)

@@ -38,7 +38,7 @@ def play(monkeypatch):
     monkeypatch.setattr(sitting, "get_context", lambda _: context)
 
     async def play_and_store(store):
-        played = Sitting(ORDER, store)
+        played = Sitting(ORDER, store, lambda error: str(error).removeprefix("/league: "))
         async with asyncio.timeout(PATIENCE_S):
             while not played.shown.is_over:  # noqa: ASYNC110 - a game has no event for its end
                 await asyncio.sleep(0.001)
@@ -57,7 +57,7 @@ async def test_finished_game_is_stored(play):
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        (StoreError("the disk is full"), "The game is not stored: the disk is full"),
+        (StoreError("/league: the disk is full"), "The game is not stored: the disk is full"),
         (ZeroDivisionError("oops"), "The game is not stored. This is a bug of the referee."),
     ],
 )
