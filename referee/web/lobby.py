@@ -168,6 +168,10 @@ class Lobby:
             with self._open_league() as league:
                 league.check_writable()
         stored = {seat: find_bot(self._league, seat) for seat in seats if seat != YOU}
+        bots = [str(stored[seat].bot) for seat in seats if seat in stored]
+        twins = {bot for bot in bots if bots.count(bot) > 1}
+        if twins:
+            raise UserError(f"players: {min(twins)} has more than one place")
         specs = {seat: self._spec(seat, rules) for seat in stored}
         return PersonGame(
             players=tuple(specs.get(seat, person) for seat in seats),
@@ -203,9 +207,6 @@ def _read_table(wish: Wish) -> tuple[Ruleset, list[str]]:
     seats = [seat for seat in wish.seats if seat]
     if seats.count(YOU) != 1:
         raise UserError("players: choose one place for yourself")
-    twins = {seat for seat in seats if seats.count(seat) > 1}
-    if twins:
-        raise UserError(f"players: {min(twins)} has more than one place")
     try:
         rules.check_players(len(seats))
     except ValueError as error:

@@ -93,6 +93,13 @@ async def test_closed_lobby_starts_no_game(lobby):
     assert list(lobby.games()) == []
 
 
+@pytest.mark.parametrize("twin", ["random@1.0", "random"])
+async def test_bot_with_two_places_is_refused(lobby, twin):
+    wish = replace(WISH, seats=(YOU, "random@1.0", twin, "", ""))
+    with pytest.raises(UserError, match=r"players: random@1\.0 has more than one place"):
+        await lobby.start(wish)
+
+
 async def test_machine_without_resources_refuses_the_game(lobby, monkeypatch):
     def fail(*_):
         raise OSError(24, "Too many open files")
