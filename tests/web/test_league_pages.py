@@ -367,6 +367,10 @@ def test_tournament_without_games_says_so(here, tmp_path):
         for path in PAGES:
             assert empty.get(path).status_code == 200
         assert "No games yet." in empty.get("/tournaments/cup").text
+        assert "No rated games yet." in empty.get("/").text
+        bot = empty.get("/bots/greedy@1.0").text
+        assert "No opponents in rated games yet." in bot
+        assert "No results of rated games yet." in bot
 
 
 def test_unfinished_tournament_shows_its_next_games(here, client, tmp_path):
