@@ -156,6 +156,7 @@ def read_choice(query: Mapping[str, str]) -> tuple[GameChoice, int]:
 
 
 def _filters(views: LeagueViews, choice: GameChoice) -> list[FilterField]:
+    """Return the fields of the filter. A value that is not among the usual ones, such as a bot without a version, comes first."""
     bots = tuple(str(row.bot) for row in views.league.bots())
     options = {
         "tournament": ("tournament", tuple(row.tournament for row in views.tournaments())),
@@ -165,10 +166,12 @@ def _filters(views: LeagueViews, choice: GameChoice) -> list[FilterField]:
         "cause": ("fault", tuple(each.value for each in Cause)),
         "termination": ("ended by", tuple(each.value for each in Termination)),
     }
-    return [
-        FilterField(key, label, values, getattr(choice, key))
-        for key, (label, values) in options.items()
-    ]
+    filters = []
+    for key, (label, values) in options.items():
+        wanted = getattr(choice, key)
+        shown = values if wanted in (None, *values) else (wanted, *values)
+        filters.append(FilterField(key, label, shown, wanted))
+    return filters
 
 
 @dataclass(frozen=True, slots=True)

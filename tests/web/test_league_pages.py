@@ -312,6 +312,22 @@ def test_bot_without_a_version_means_the_newest(client):
     assert client.get("/bots/greedy").text == client.get("/bots/greedy@1.0").text
 
 
+@pytest.mark.parametrize(
+    ("query", "selected"),
+    [
+        ("bot=greedy@1.0", ["greedy@1.0"]),
+        ("bot=greedy", ["greedy"]),
+        ("other=bait&bot=greedy&ruleset=bridge", ["greedy", "bait", "bridge"]),
+        ("", []),
+    ],
+)
+def test_filter_shows_what_restricts_the_list(client, query, selected):
+    text = client.get(f"/games?{query}").text
+    assert re.findall(r'<option value="([^"]*)" selected>', text) == selected
+    options = re.findall(r'<option value="([^"]+)"', re.split("</select>", text)[1])
+    assert len(options) == len(set(options))
+
+
 def test_pair_page_has_the_sentence_of_the_command(client, here, show):
     sentence = here.referee("ratings", "compare", "bait", "greedy").stdout.strip()
     assert str(escape(sentence)) in client.get("/pairs/bait@1.0/greedy@1.0").text
