@@ -65,3 +65,17 @@ def test_standings_fit_into_a_window_of_1280_pixels(open_page):
         cell.locator("bdi").evaluate("(node, text) => { node.textContent = text }", text)
     assert standings.evaluate("node => node.scrollWidth - node.clientWidth") == 0
     assert row.locator("bdi").nth(1).evaluate("node => node.getClientRects().length") == 1
+
+
+def test_names_of_a_crosstable_stay_visible_when_it_is_scrolled(open_page):
+    page = open_page("/tournaments/cup", viewport={"width": 200, "height": 900})
+    crosstable = page.get_by_role("region", name="Crosstable")
+    crosstable.evaluate("node => { node.scrollLeft = node.scrollWidth }")
+    assert crosstable.evaluate("node => node.scrollLeft") > 40
+    name = crosstable.get_by_role("rowheader").last
+    before = crosstable.bounding_box()["x"]
+    assert name.bounding_box()["x"] == pytest.approx(before, abs=2)
+    first = crosstable.locator("tbody tr").last.locator("td a").first
+    first.focus()
+    shown = name.bounding_box()
+    assert first.bounding_box()["x"] >= shown["x"] + shown["width"]
