@@ -372,6 +372,9 @@ def test_page_without_javascript_shows_result_faults_and_log(open_page, tmp_path
     expect(page.get_by_text("no reply")).to_have_count(2)
     expect(page.get_by_text("turn 1 bot0 (seat 0) plays 7")).to_be_visible()
     expect(page.locator("#replay")).to_be_hidden()
+    faults = page.get_by_role("region", name="Faults")
+    expect(faults).to_contain_text(f"move {GAME.faults[0].move + 1}")
+    assert faults.get_by_role("link").count() == 0
 
 
 def test_page_with_javascript_hides_the_log_of_the_server(open_page, tmp_path):

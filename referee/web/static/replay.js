@@ -254,6 +254,7 @@
     find("missing").hidden = true;
     const plain = document.getElementById("plain-log");
     if (plain) plain.hidden = true;
+    for (const link of document.querySelectorAll("[data-move]")) link.href = `#move=${link.dataset.move}`;
     position = live ? last() : Math.min(Math.max(readUrl(), 0), last());
     playing = runs();
     drawAll();
