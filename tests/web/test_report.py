@@ -16,6 +16,7 @@ from playwright.sync_api import expect, sync_playwright
 from referee.errors import NotFoundError, UserError
 from referee.store.league import League
 from referee.web.report import _Report, write_report
+from referee.web.templates import file_name
 from referee.web.views import REPLAY_HIDDEN, LeagueViews
 
 ADDRESS = re.compile(r"""(?:href|src|action)="([^"#]*)[^"]*\"""")
@@ -146,6 +147,17 @@ def test_error_of_the_database_is_no_damaged_record_and_leaves_no_folder(
     with pytest.raises(UserError, match="the disk has failed"):
         write_report(LeagueViews(league), "cup", tmp_path / "pages")
     assert list(tmp_path.iterdir()) == []
+
+
+DIFFERENT = ("x@1.0a", "x@1.0A", "x@1.0", "x@1.0.", ".x@1.0", "x/1", "x~1", "x:1", "é", "É")
+
+
+def test_different_texts_are_different_files_on_every_system():
+    names = [file_name(text) for text in DIFFERENT]
+    assert len({name.lower() for name in names}) == len(DIFFERENT)
+    assert all(
+        re.fullmatch(r"[a-z0-9_+@~-]([a-z0-9._+@~-]*[a-z0-9_+@~-])?", name) for name in names
+    )
 
 
 @pytest.mark.extended("opens pages in a browser")
