@@ -389,6 +389,25 @@ def test_tournament_without_games_says_so(here, tmp_path):
         assert "No results of rated games yet." in bot
 
 
+def test_one_game_is_counted_in_the_singular(here, client, tmp_path):
+    with closing(sqlite3.connect(copy_league(here, tmp_path))) as database:
+        for table in ("faults", "seats", "records", "results"):
+            database.execute(f"DELETE FROM {table} WHERE game_id > 1")  # noqa: S608
+        database.execute("UPDATE tournaments SET finished_at_us = NULL")
+        database.commit()
+    with League.open_read_only(tmp_path / "league") as league:
+        one = Client(make_app(LeagueViews(league)))
+        text = one.get("/games").text
+        [bots] = column(read_page(text).tables["Games"], "bots")
+        pair = "/pairs/" + "/".join(bots.split())
+        bot = "/bots/" + bots.split()[0]
+        assert '<p role="status">1 game</p>' in text
+        assert ">The game in which both bots played</a>" in one.get(pair).text
+        assert re.search(r"added [^·]+ · 1 game\b", one.get(bot).text)
+    assert ">All 6 games in which both bots played</a>" in client.get(pair).text
+    assert re.search(r"added [^·]+ · [0-9]+ games\b", client.get(bot).text)
+
+
 def test_unfinished_tournament_shows_its_next_games(here, client, tmp_path):
     assert "Next games" not in client.get("/tournaments/cup").text
     with closing(sqlite3.connect(copy_league(here, tmp_path))) as database:
