@@ -57,6 +57,8 @@ _Query = tuple[tuple[str, str | None], ...]
 """Keys and values after the question mark of an address."""
 _HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::[0-9]*)?")
 """A header Host: a name or an address, IPv6 in brackets, and perhaps a port."""
+_REFUSED_GZIP = re.compile(rb"gzip\s*;\s*q=0(\.0*)?\s*(,|$)", re.IGNORECASE)
+"""Found in a header Accept-Encoding that refuses gzip."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
@@ -204,6 +206,13 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        # Starlette compresses for every header Accept-Encoding that has the word gzip.
+        headers = [
+            (key, value)
+            for key, value in scope["headers"]
+            if key != b"accept-encoding" or not _REFUSED_GZIP.search(value)
+        ]
+        scope = {**scope, "headers": headers}
         await (self._refuse(Request(scope)) or self._app)(scope, receive, send_with_headers)
 
     def _refuse(self, request: Request) -> Response | None:

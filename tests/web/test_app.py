@@ -208,6 +208,23 @@ def test_page_is_compressed_for_browsers_that_can_read_it(client):
     assert plain.headers["vary"] == packed.headers["vary"] == "Accept-Encoding"
 
 
+@pytest.mark.parametrize(
+    ("accepted", "is_packed"),
+    [
+        ("identity, gzip;q=0", False),
+        ("GZIP ; q=0.000,br", False),
+        ("gzip;q=0.01", True),
+        ("br;q=0, gzip", True),
+        ("gzip;q=1.0, *;q=0", True),
+    ],
+)
+@pytest.mark.parametrize("path", ["/", "/static/style.css"])
+def test_nothing_is_compressed_for_a_client_that_refuses_it(client, path, accepted, is_packed):
+    response = client.get(path, headers={"accept-encoding": accepted})
+    assert (response.headers.get("content-encoding") == "gzip") is is_packed
+    assert response.headers["vary"] == "Accept-Encoding"
+
+
 def test_page_is_rendered_once_for_all_visitors(client, monkeypatch):
     rendered = []
     render = app.render
