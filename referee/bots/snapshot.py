@@ -11,7 +11,8 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -34,6 +35,8 @@ _IGNORE_FILE = ".gitignore"
 _MAX_IGNORE_KIB, _MAX_RULES, _MAX_STARS = 64, 1000, 3
 """The largest size of a `.gitignore` file in KiB, the most lines in it, and the most runs of `*` in a line."""
 _STARS = re.compile(r"\*+")
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _HINT = "; remove the files that the bot does not need"
 _BUILT_HINT = f"; list the files that the build creates or downloads in {_IGNORE_FILE}"
 
@@ -58,6 +61,8 @@ class _Entry:
 
     path: PurePosixPath
     """The path relative to the folder that is copied."""
+    parent: int
+    """A descriptor of the folder that contains it; open until the next entry is asked for."""
     mode: int
     """Type and permissions, as in `st_mode`."""
     size: int
@@ -78,7 +83,8 @@ def take(
 
     The copy never contains itself: `into` is left out, and so is the subfolder of the bot that contains it, because that
     may be the league. The copy keeps the executable flags, but no other
-    permissions, no times and no owners.
+    permissions, no times and no owners. Nothing from outside the folder gets into the copy, even if a program replaces
+    folders by links meanwhile.
 
     Raises `UserError` and removes the copy if a link leads out of the folder, if there is a pipe, a device or an
     unreadable file, or if the content exceeds `MAX_BYTES`, `MAX_ENTRIES` or `MAX_DEPTH`.
@@ -108,16 +114,15 @@ def check_built(folder: Path) -> None:
     try:
         if folder.is_symlink():
             raise UserError(f"{folder}: the build has replaced the folder with a link")
-        found = _entries(folder, PurePosixPath(), None, (), always_ignored=())
-        for count, entry in enumerate(found, 1):
-            source = folder / entry.path
-            is_file = stat.S_ISREG(entry.mode)
-            size += entry.size if is_file else 0
-            _check_size(folder, count, size, "", factor=_BUILT_FACTOR)
-            if stat.S_ISLNK(entry.mode):
-                _check_link(folder, source)
-            elif not (is_file or stat.S_ISDIR(entry.mode)):
-                raise _kind_error(source)
+        with closing(_entries(folder, PurePosixPath(), None, None, (), always_ignored=())) as found:
+            for count, entry in enumerate(found, 1):
+                is_file = stat.S_ISREG(entry.mode)
+                size += entry.size if is_file else 0
+                _check_size(folder, count, size, "", factor=_BUILT_FACTOR)
+                if stat.S_ISLNK(entry.mode):
+                    _check_link(folder, folder, entry.path)
+                elif not (is_file or stat.S_ISDIR(entry.mode)):
+                    raise _kind_error(folder / entry.path)
     except OSError as error:
         raise UserError(f"{error.filename or folder}: {error.strerror}") from error
 
@@ -128,71 +133,107 @@ def _copy(folder: Path, into: Path, replaced: Mapping[str, bytes], *, built: boo
     copies = (into, *into.resolve().parents)
     left_out = {(each.stat().st_dev, each.stat().st_ino) for each in copies}
     hint = _BUILT_HINT if built else _HINT
-    found = _entries(folder, PurePosixPath(), () if built else None, left_out)
-    for count, entry in enumerate(found, 1):
-        source, target = folder / entry.path, into / entry.path
-        size += entry.size if stat.S_ISREG(entry.mode) else 0
-        _check_size(folder, count, size, hint)
-        if (new := replaced.get(str(entry.path))) is not None:
-            target.write_bytes(new)
-            kind, content = "file", hashlib.sha256(new).digest()
-        elif stat.S_ISREG(entry.mode):
-            kind, content = _copy_file(source, target, executable=bool(entry.mode & stat.S_IXUSR))
-        elif stat.S_ISLNK(entry.mode):
-            kind, content = "link", _copy_link(folder, source, target)
-        elif stat.S_ISDIR(entry.mode):
-            target.mkdir()
-            kind, content = "folder", b""
-        else:
-            raise _kind_error(source)
-        for part in (kind.encode(), os.fsencode(entry.path), content):
-            digest.update(len(part).to_bytes(8, "big") + part)
+    links = []
+    rules = () if built else None
+    with closing(_entries(folder, PurePosixPath(), None, rules, left_out)) as found:
+        for count, entry in enumerate(found, 1):
+            source, target = folder / entry.path, into / entry.path
+            size += entry.size if stat.S_ISREG(entry.mode) else 0
+            _check_size(folder, count, size, hint)
+            if (new := replaced.get(str(entry.path))) is not None:
+                target.write_bytes(new)
+                kind, content = "file", hashlib.sha256(new).digest()
+            elif stat.S_ISREG(entry.mode):
+                kind, content = _copy_file(entry.parent, source, target)
+            elif stat.S_ISLNK(entry.mode):
+                kind, content = "link", _copy_link(entry.parent, source, target)
+                links.append(entry.path)
+            elif stat.S_ISDIR(entry.mode):
+                target.mkdir()
+                kind, content = "folder", b""
+            else:
+                raise _kind_error(source)
+            for part in (kind.encode(), os.fsencode(entry.path), content):
+                digest.update(len(part).to_bytes(8, "big") + part)
+    for path in links:
+        _check_link(into, folder, path)
     return Snapshot(into, digest.hexdigest(), count, size)
 
 
 def _entries(
     folder: Path,
     below: PurePosixPath,
+    parent: int | None,
     ignored: Sequence[tuple[PurePosixPath, GitIgnoreSpec]] | None,
     left_out: Container[tuple[int, int]],
+    *,
     always_ignored: Container[str] = _ALWAYS_IGNORED,
-) -> Iterator[_Entry]:
+) -> Generator[_Entry, None, None]:
     """Yield what to copy, sorted by name so that the hash is reproducible. Each folder comes before its content.
+
+    Folders are opened by descriptors, so that no path leads through a link that replaces a folder meanwhile.
 
     Args:
         folder: the folder that is copied.
         below: the subfolder to begin with, relative to `folder`.
+        parent: a descriptor of the folder that contains `below`; None if `below` is `folder` itself.
         ignored: the rules of the `.gitignore` files above `below`, each with the folder of the file; None if
             `.gitignore` files have no effect.
         left_out: device and inode number of the copy, and of each folder that contains it.
         always_ignored: names that are always left out; a folder's name ends with a slash.
     """
-    here = folder / below
     if len(below.parts) > MAX_DEPTH:
         raise UserError(f"{folder}: folders are nested more than {MAX_DEPTH} deep")
-    if ignored is not None and (rules := _read_rules(here / _IGNORE_FILE)) is not None:
-        ignored = (*ignored, (below, rules))
-    for name in sorted(os.listdir(here), key=os.fsencode):  # noqa: PTH208 - names, not paths
-        path = below / name
-        status = (folder / path).lstat()
-        is_folder = stat.S_ISDIR(status.st_mode)
-        if is_folder and (status.st_dev, status.st_ino) in left_out:
-            continue
-        pattern = f"{name}/" if is_folder else name
-        if pattern in always_ignored or _is_ignored(path, ignored or (), is_folder=is_folder):
-            continue
-        yield _Entry(path, status.st_mode, status.st_size)
-        if is_folder:
-            yield from _entries(folder, path, ignored, left_out, always_ignored)
+    here = folder / below
+    if parent is None:
+        descriptor = os.open(folder, _FOLDER)
+    else:
+        with _naming(here):
+            descriptor = os.open(below.name, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
+    try:
+        if ignored is not None and (rules := _read_rules(descriptor, here)) is not None:
+            ignored = (*ignored, (below, rules))
+        for name in sorted(os.listdir(descriptor), key=os.fsencode):  # noqa: PTH208 - not a path
+            path = below / name
+            with _naming(folder / path):
+                status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+            is_folder = stat.S_ISDIR(status.st_mode)
+            if is_folder and (status.st_dev, status.st_ino) in left_out:
+                continue
+            pattern = f"{name}/" if is_folder else name
+            if pattern in always_ignored or _is_ignored(path, ignored or (), is_folder=is_folder):
+                continue
+            yield _Entry(path, descriptor, status.st_mode, status.st_size)
+            if is_folder:
+                yield from _entries(
+                    folder, path, descriptor, ignored, left_out, always_ignored=always_ignored
+                )
+    finally:
+        os.close(descriptor)
 
 
-def _read_rules(file: Path) -> GitIgnoreSpec | None:
-    """Return the rules of a `.gitignore` file; None if there is no such file. A link or a folder has no effect.
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Let an `OSError` name the whole path, if the system got only its last part."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _read_rules(parent: int, folder: Path) -> GitIgnoreSpec | None:
+    """Return the rules of the `.gitignore` file of a folder; None if there is no such file. A link or a folder has no effect.
 
     The number of rules and of their stars is limited, because the time to test a path grows quickly with both.
+
+    Args:
+        parent: a descriptor of the folder.
+        folder: the path of the folder, for messages.
     """
+    file = folder / _IGNORE_FILE
     try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with _naming(file):
+            descriptor = os.open(_IGNORE_FILE, _FILE, dir_fd=parent)
     except OSError as error:
         if error.errno in {errno.ENOENT, errno.ELOOP, errno.ENXIO}:
             return None
@@ -245,33 +286,53 @@ def _kind_error(file: Path) -> UserError:
     return UserError(f"{file}: neither a file nor a folder nor a link; remove it")
 
 
-def _copy_file(source: Path, target: Path, *, executable: bool) -> tuple[str, bytes]:
-    """Copy a file; return its kind, `program` or `file`, and the SHA-256 of its content."""
+def _copy_file(parent: int, source: Path, target: Path) -> tuple[str, bytes]:
+    """Copy a file; return its kind, `program` or `file`, and the SHA-256 of its content.
+
+    Args:
+        parent: a descriptor of the folder that contains the file.
+        source: the path of the file, of which only the name is opened.
+        target: the path of the copy.
+    """
     digest = hashlib.sha256()
-    descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with _naming(source):
+        descriptor = os.open(source.name, _FILE, dir_fd=parent)
     with open(descriptor, "rb") as reading, target.open("xb") as writing:  # noqa: PTH123
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            raise _kind_error(source)
         while chunk := reading.read(_CHUNK):
             digest.update(chunk)
             writing.write(chunk)
+    executable = bool(mode & stat.S_IXUSR)
     target.chmod(0o755 if executable else 0o644)
     return "program" if executable else "file", digest.digest()
 
 
-def _copy_link(folder: Path, source: Path, target: Path) -> bytes:
-    """Copy a link and return its target. Raises `UserError` if the link leads out of the folder."""
-    destination = _check_link(folder, source)
+def _copy_link(parent: int, source: Path, target: Path) -> bytes:
+    """Copy a link and return its target, without `./`; the arguments are as in `_copy_file`."""
+    with _naming(source):
+        destination = Path(os.readlink(source.name, dir_fd=parent))
     target.symlink_to(destination)
     return os.fsencode(destination)
 
 
-def _check_link(folder: Path, source: Path) -> Path:
-    """Return the target of a link. Raises `UserError` if the link leads out of the folder."""
-    destination = source.readlink()
-    by_name = os.path.normpath(source.relative_to(folder).parent / destination)
+def _check_link(folder: Path, shown: Path, path: PurePosixPath) -> None:
+    """Raise `UserError` if a link leads out of a folder.
+
+    Args:
+        folder: the folder, in which no program changes anything any more.
+        shown: the folder that the message names.
+        path: the path of the link, relative to the folder.
+    """
+    destination = (folder / path).readlink()
+    by_name = os.path.normpath(path.parent / destination)
     is_inside = by_name.split(os.sep, 1)[0] != os.pardir
-    if destination.is_absolute() or not (is_inside and _stays(folder, source.parent / destination)):
-        raise UserError(f"{source}: a link that leads out of the bot's folder, to {destination}")
-    return destination
+    inner = folder / path.parent / destination
+    if destination.is_absolute() or not (is_inside and _stays(folder, inner)):
+        raise UserError(
+            f"{shown / path}: a link that leads out of the bot's folder, to {destination}"
+        )
 
 
 def _stays(folder: Path, path: Path) -> bool:

@@ -149,6 +149,17 @@ def test_link_out_of_the_folder_through_another_link_is_refused(bot, tmp_path):
     assert "/y: a link that leads out of the bot's folder" in refusal(bot, tmp_path)
 
 
+def test_target_of_a_link_is_copied_without_a_leading_dot(bot, tmp_path):
+    hashes = set()
+    for number, destination in enumerate(("run", "./run", ".//run")):
+        (bot / "link").symlink_to(destination)
+        copy = snapshot.take(bot, tmp_path / f"copy{number}", built=False)
+        assert os.readlink(copy.path / "link") == "run"  # noqa: PTH115 - a path hides the dot
+        hashes.add(copy.content_hash)
+        (bot / "link").unlink()
+    assert len(hashes) == 1
+
+
 def test_circular_links_are_copied_as_links(bot, tmp_path):
     (bot / "one").symlink_to("two")
     (bot / "two").symlink_to("one")
@@ -255,12 +266,41 @@ def test_unreadable_file_is_named_in_the_error(bot, tmp_path, monkeypatch):
     opened = os.open
 
     def refuse(path, *args, **kwargs):
-        if path == bot / "run":
-            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        if path == "run":
+            raise PermissionError(errno.EACCES, "Permission denied", path)
         return opened(path, *args, **kwargs)
 
     monkeypatch.setattr(os, "open", refuse)
     assert refusal(bot, tmp_path) == f"{bot}/run: Permission denied"
+
+
+def swap_before_opening(monkeypatch, name, folder, outside):
+    """Replace `folder` by a link to `outside` just before a file or folder with the given name is opened."""
+    opened = os.open
+
+    def swap(path, *args, **kwargs):
+        if Path(path).name == name and not folder.is_symlink():
+            folder.rename(folder.with_name("moved"))
+            folder.symlink_to(outside)
+        return opened(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", swap)
+
+
+def test_folder_that_becomes_a_link_during_the_copy_gives_its_own_files(bot, tmp_path, monkeypatch):
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "main.c").write_text("secret")
+    swap_before_opening(monkeypatch, "main.c", bot / "src", tmp_path / "outside")
+    copy = snapshot.take(bot, tmp_path / "copy", built=False)
+    assert (copy.path / "src" / "main.c").read_text() == "int main() {}\n"
+
+
+def test_folder_that_becomes_a_link_before_it_is_opened_is_refused(bot, tmp_path, monkeypatch):
+    (tmp_path / "outside").mkdir()
+    before = len(os.listdir("/dev/fd"))  # noqa: PTH208 - numbers, not paths
+    swap_before_opening(monkeypatch, "src", bot / "src", tmp_path / "outside")
+    assert refusal(bot, tmp_path) == f"{bot}/src: Not a directory"
+    assert len(os.listdir("/dev/fd")) == before  # noqa: PTH208
 
 
 def test_folder_that_exists_is_refused_and_kept(bot, tmp_path):
