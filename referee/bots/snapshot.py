@@ -138,13 +138,18 @@ def _copy(folder: Path, into: Path, replaced: Mapping[str, bytes], *, built: boo
     with closing(_entries(folder, PurePosixPath(), None, rules, left_out)) as found:
         for count, entry in enumerate(found, 1):
             source, target = folder / entry.path, into / entry.path
-            size += entry.size if stat.S_ISREG(entry.mode) else 0
-            _check_size(folder, count, size, hint)
+            is_file = stat.S_ISREG(entry.mode)
+            _check_size(folder, count, size + (entry.size if is_file else 0), hint)
             if (new := replaced.get(str(entry.path))) is not None:
                 target.write_bytes(new)
+                size += len(new)
                 kind, content = "file", hashlib.sha256(new).digest()
-            elif stat.S_ISREG(entry.mode):
-                kind, content = _copy_file(entry.parent, source, target)
+            elif is_file:
+                # one byte more than allowed, so that a file that has grown is noticed
+                most = MAX_BYTES - size + 1
+                kind, content, copied = _copy_file(entry.parent, source, target, most)
+                size += copied
+                _check_size(folder, count, size, hint)
             elif stat.S_ISLNK(entry.mode):
                 kind, content = "link", _copy_link(entry.parent, source, target)
                 links.append(entry.path)
@@ -286,27 +291,30 @@ def _kind_error(file: Path) -> UserError:
     return UserError(f"{file}: neither a file nor a folder nor a link; remove it")
 
 
-def _copy_file(parent: int, source: Path, target: Path) -> tuple[str, bytes]:
-    """Copy a file; return its kind, `program` or `file`, and the SHA-256 of its content.
+def _copy_file(parent: int, source: Path, target: Path, most: int) -> tuple[str, bytes, int]:
+    """Copy a file; return its kind, `program` or `file`, the SHA-256 of its content, and the number of bytes.
 
     Args:
         parent: a descriptor of the folder that contains the file.
         source: the path of the file, of which only the name is opened.
         target: the path of the copy.
+        most: stop after this many bytes.
     """
     digest = hashlib.sha256()
+    size = 0
     with _naming(source):
         descriptor = os.open(source.name, _FILE, dir_fd=parent)
     with open(descriptor, "rb") as reading, target.open("xb") as writing:  # noqa: PTH123
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
             raise _kind_error(source)
-        while chunk := reading.read(_CHUNK):
+        while chunk := reading.read(min(_CHUNK, most - size)):
+            size += len(chunk)
             digest.update(chunk)
             writing.write(chunk)
     executable = bool(mode & stat.S_IXUSR)
     target.chmod(0o755 if executable else 0o644)
-    return "program" if executable else "file", digest.digest()
+    return "program" if executable else "file", digest.digest(), size
 
 
 def _copy_link(parent: int, source: Path, target: Path) -> bytes:

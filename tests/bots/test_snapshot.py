@@ -249,6 +249,22 @@ def test_too_large_folder_is_refused_before_it_is_copied(bot, tmp_path):
     )
 
 
+def test_file_that_grows_while_it_is_copied_is_refused(bot, tmp_path, monkeypatch):
+    opened = os.open
+
+    def grow(path, *args, **kwargs):
+        if Path(path).name == "run":
+            os.truncate(bot / "run", 3 << 20)
+        return opened(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", grow)
+    copy = snapshot.take(bot, tmp_path / "large", built=True)
+    assert copy.size == 11 + 14 + (3 << 20)
+    (bot / "run").write_text("")
+    monkeypatch.setattr(snapshot, "MAX_BYTES", 1 << 20)
+    assert refusal(bot, tmp_path).startswith(f"{bot}: more than 1 MiB; list the files")
+
+
 @pytest.mark.parametrize("kind", ["file", "folder", "link"])
 def test_too_many_files_folders_and_links_are_refused(bot, tmp_path, monkeypatch, kind):
     monkeypatch.setattr(snapshot, "MAX_ENTRIES", 4)
