@@ -45,11 +45,14 @@ _FIRST_LINES, _LAST_LINES = 15, 25
 # The states of a copy:
 #
 #     copying (new-*) --hash computed--> building (HASH without ready) --success--> ready
-#         |                                  |
-#         +---- failure --> removed <--------+
+#         |                                  |                                       |
+#         +---- failure --> removed <--------+                                    discard
+#                              ^                                                    |
+#                              +---- removing (HASH without ready) <----------------+
 #
 # If the referee is killed while copying, the next submission of a bot with the same name removes the unfinished
-# copy. If the referee is killed while building, the next submission of the same content copies and builds it again.
+# copy. If the referee is killed while building or while removing a discarded copy, the next submission of the same
+# content removes what is left, and copies and builds it again.
 
 
 class BuildError(UserError):
@@ -202,7 +205,10 @@ class Workshop:
         """
         with _lock(self._folder / copy.manifest.name):
             if not is_used():
-                remove_folder(self._home(copy.manifest.name, copy.content_hash))
+                home = self._home(copy.manifest.name, copy.content_hash)
+                # first, so that what is left of the copy if the referee is killed does not look complete
+                (home / _READY).unlink(missing_ok=True)
+                remove_folder(home)
 
     def build_log(self, name: str, content_hash: str) -> str:
         """Return the output of a copy's build; empty if there was no build."""

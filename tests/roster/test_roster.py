@@ -328,6 +328,21 @@ async def test_discarded_copy_is_built_again(shop, tmp_path):
     assert again.spec.folder.exists()
 
 
+async def test_copy_whose_removal_was_cut_short_is_made_again(shop, tmp_path, monkeypatch):
+    mine = make(tmp_path / "mine")
+    copy = await shop.workshop.copy(mine)
+
+    def remove_a_part(folder):
+        (folder / "bot" / "source").unlink()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(workshop, "remove_folder", remove_a_part)
+        shop.roster.discard_unused(copy)
+    again = await shop.workshop.copy(mine)
+    assert again.is_new
+    assert (again.spec.folder / "source").exists()
+
+
 async def test_copy_that_was_discarded_meanwhile_cannot_be_added(shop, tmp_path):
     mine = make(tmp_path / "mine")
     copy = await shop.workshop.copy(mine)
