@@ -117,8 +117,8 @@ class Workshop:
 
         With a `variant`, the copy has the changed manifest. The content hash includes it, as it includes all files of the copy.
 
-        Raises `UserError` if the manifest is wrong, if the folder cannot be copied, or if `content_hash` is given and the
-        content has another hash; `BuildError` if the build fails; and `VoidGame` as `build` does. After an error no new
+        Raises `UserError` if the manifest is wrong or changes meanwhile, if the folder cannot be copied, or if `content_hash`
+        is given and the content has another hash; `BuildError` if the build fails; and `VoidGame` as `build` does. After an error no new
         copy remains.
         """
         manifest = load_manifest(source, variant)
@@ -134,6 +134,7 @@ class Workshop:
                         built=manifest.build is not None,
                         replaced=replaced,
                     )
+                    _check_copied(manifest, source, taken.path)
                     if content_hash not in {None, taken.content_hash}:
                         raise UserError(
                             f"{manifest.name}: the content hash is {taken.content_hash} instead of {content_hash}"
@@ -268,6 +269,23 @@ def _make_archive(folder: Path) -> bytes:
     with tarfile.open(fileobj=data, mode="w") as files:
         files.add(folder, arcname=".")
     return data.getvalue()
+
+
+def _check_copied(manifest: Manifest, source: Path, copied: Path) -> None:
+    """Raise `UserError` if the copy of a folder does not have the manifest that was read from the folder before.
+
+    Args:
+        manifest: the manifest that was read before, and was changed if the copy is a variant.
+        source: the folder.
+        copied: the copy.
+    """
+    if not (copied / FILE_NAME).exists():
+        raise UserError(
+            f"{source / FILE_NAME}: left out of the copy; it must not be in .gitignore,"
+            " and no link to a file that is left out"
+        )
+    if load_manifest(copied) != manifest:
+        raise UserError(f"{source / FILE_NAME}: changed while it was copied; submit it again")
 
 
 def _check_build(manifest: Manifest, built: Built, folder: Path) -> None:

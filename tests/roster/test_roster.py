@@ -8,8 +8,9 @@ from contextlib import contextmanager
 
 import pytest
 
+from referee.bots import snapshot
 from referee.bots.build import Built
-from referee.bots.manifest import load_manifest
+from referee.bots.manifest import Variant, load_manifest
 from referee.errors import NotFoundError, UserError
 from referee.records import BotId
 from referee.roster import find_bot, look_up_bot, predecessors, workshop
@@ -114,6 +115,48 @@ async def test_build_leaves_no_special_permissions(shop, tmp_path):
 async def test_files_of_a_copy_are_read_only(shop, tmp_path):
     submission = await shop.submit(make(tmp_path / "mine"))
     assert (submission.spec.folder / "source").stat().st_mode & 0o222 == 0
+
+
+@pytest.mark.parametrize(
+    "change", [{"name": "bob"}, {"author": "Bob"}, {"more": "[limits]\ncpus = 2\n"}]
+)
+async def test_manifest_that_changes_while_it_is_copied_is_refused(
+    shop, tmp_path, monkeypatch, change
+):
+    mine = make(tmp_path / "mine")
+    take = snapshot.take
+
+    def change_and_take(folder, into, **more):
+        make(mine, **change)
+        return take(folder, into, **more)
+
+    monkeypatch.setattr(snapshot, "take", change_and_take)
+    with pytest.raises(UserError) as caught:
+        await shop.workshop.copy(mine)
+    assert str(caught.value) == (f"{mine}/bot.toml: changed while it was copied; submit it again")
+    assert [path.name for path in (shop.league.folder / "bots" / "ann").iterdir()] == ["lock"]
+
+
+@pytest.mark.parametrize("variant", [None, Variant("deep")])
+async def test_manifest_that_is_left_out_of_the_copy_is_refused(shop, tmp_path, variant):
+    mine = make(tmp_path / "mine", more=BUILD.format("cp source run"))
+    (mine / ".gitignore").write_text("*.toml\n")
+    with pytest.raises(UserError) as caught:
+        await shop.workshop.copy(mine, variant=variant)
+    assert str(caught.value) == (
+        f"{mine}/bot.toml: left out of the copy; it must not be in .gitignore,"
+        " and no link to a file that is left out"
+    )
+    assert shop.built == []
+
+
+async def test_manifest_that_is_a_link_to_what_is_left_out_is_refused(shop, tmp_path):
+    mine = make(tmp_path / "mine")
+    (mine / "__pycache__").mkdir()
+    (mine / "bot.toml").rename(mine / "__pycache__" / "bot.toml")
+    (mine / "bot.toml").symlink_to("__pycache__/bot.toml")
+    with pytest.raises(UserError, match=r"mine/bot\.toml: left out of the copy"):
+        await shop.workshop.copy(mine)
 
 
 # Building
