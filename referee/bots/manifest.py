@@ -22,6 +22,8 @@ from referee.toml_file import FileModel, Line, Name, text_schema
 FILE_NAME = "bot.toml"
 PYTHON_PACKAGES = "site-packages"
 """The folder of a bot with its packages for Python. Its build and its processes get it as PYTHONPATH."""
+MAX_WORDS = 1000
+"""The most words in a command. A sandbox refuses a program with many thousands of arguments."""
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,31}")
 
 
@@ -75,6 +77,8 @@ def _check_command(command: tuple[str, ...]) -> tuple[str, ...]:
 def _check_words(command: tuple[str, ...]) -> tuple[str, ...]:
     if command and not command[0]:
         raise ValueError("must not be empty: name a program")
+    if len(command) > MAX_WORDS:
+        raise ValueError(f"must have at most {MAX_WORDS:,} words")
     if any("\0" in word for word in command):
         raise ValueError("a NUL character cannot be passed to a program")
     return command
@@ -99,7 +103,7 @@ def _check_rulesets(rulesets: tuple[str, ...]) -> tuple[str, ...]:
 
 Command = Annotated[
     tuple[str, ...],
-    Field(strict=False, json_schema_extra={"minItems": 1}),
+    Field(strict=False, json_schema_extra={"minItems": 1, "maxItems": MAX_WORDS}),
     AfterValidator(_check_command),
 ]
 """A program and its arguments, written as a list in the file. There is no shell, so the list needs no quoting."""
@@ -109,9 +113,14 @@ class Build(FileModel):
     """`[build]`: how the bot is built."""
 
     command: Command
-    fetch: Annotated[tuple[str, ...], Field(strict=False), AfterValidator(_check_words)] | None = (
-        None
-    )
+    fetch: (
+        Annotated[
+            tuple[str, ...],
+            Field(strict=False, json_schema_extra={"maxItems": MAX_WORDS}),
+            AfterValidator(_check_words),
+        ]
+        | None
+    ) = None
     """The command that fetches the packages; empty to fetch nothing; None if the files of the bot decide."""
 
 
@@ -172,8 +181,13 @@ class Variant:
     """Arguments for the bot's program, after those in the manifest."""
 
     def apply(self, manifest: Manifest) -> Manifest:
-        """Return the changed manifest."""
-        run = manifest.run.model_copy(update={"command": (*manifest.run.command, *self.args)})
+        """Return the changed manifest. Raises `UserError` if its command has more than `MAX_WORDS` words."""
+        command = (*manifest.run.command, *self.args)
+        if len(command) > MAX_WORDS:
+            raise UserError(
+                f"{self.name}: run.command and args: must have at most {MAX_WORDS:,} words together"
+            )
+        run = manifest.run.model_copy(update={"command": command})
         return manifest.model_copy(update={"name": self.name, "run": run})
 
 
@@ -181,7 +195,7 @@ def load_manifest(folder: Path, variant: Variant | None = None) -> Manifest:
     """Read a bot's manifest from its folder, and change it if there is a `variant`.
 
     Raises `UserError` if there is no such folder (`FOLDER: no such folder`), or if the manifest is missing or wrong
-    (`FOLDER/bot.toml: KEY: reason`).
+    (`FOLDER/bot.toml: KEY: reason`). Raises also the error of `Variant.apply`.
     """
     if not toml_file.is_folder(folder):
         raise UserError(f"{folder}: no such folder")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from referee.bots.manifest import BotSpec, load_bot, load_manifest
+from referee.bots.manifest import BotSpec, Variant, load_bot, load_manifest
 from referee.errors import UserError
 from referee.records import BotId
 from referee.sandbox import Limits
@@ -49,6 +49,14 @@ def test_spec_of_a_relative_folder_has_the_absolute_folder(tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     spec = load_bot(Path("bots/../bots/greedy"))
     assert spec == BotSpec(BotId("greedy", "1.0"), bot.resolve(), ("python3", "bot.py"))
+
+
+def test_command_with_the_arguments_of_a_variant_is_limited(tmp_path):
+    folder = folder_with(tmp_path, HEAD + f"[run]\ncommand = {['x'] * 999}\n")
+    assert len(load_manifest(folder, Variant("deep", ("a",))).run.command) == 1000
+    with pytest.raises(UserError) as caught:
+        load_manifest(folder, Variant("deep", ("a", "b")))
+    assert str(caught.value) == "deep: run.command and args: must have at most 1,000 words together"
 
 
 def test_limits_of_a_manifest_replace_the_defaults(tmp_path):
@@ -129,6 +137,15 @@ INVALID = {
     "NUL in a command": (
         HEAD + '[run]\ncommand = ["a\\u0000b"]\n',
         "run.command: a NUL character cannot be passed to a program",
+    ),
+    "too many words in a command": (
+        HEAD + f"[run]\ncommand = {['x'] * 1001}\n",
+        "run.command: must have at most 1,000 words",
+    ),
+    "too many words in the build": (
+        HEAD + RUN + f"[build]\ncommand = {['x'] * 1001}\nfetch = {['x'] * 1001}\n",
+        "build.command: must have at most 1,000 words",
+        "build.fetch: must have at most 1,000 words",
     ),
     "command in one string": (
         HEAD + '[run]\ncommand = "python3 bot.py"\n',
