@@ -226,6 +226,13 @@ def test_pom_with_a_document_type_is_refused_in_every_encoding():
             check("pom.xml", bomb.format(encoding).encode(encoding))
 
 
+@pytest.mark.parametrize("encoding", ["xyz", "gbk", "hex", "idna", "punycode", "a" * 9999])
+def test_pom_with_an_encoding_that_cannot_be_read_is_refused(encoding):
+    with pytest.raises(UserError, match=r"^pom.xml: not valid XML: ") as caught:
+        check("pom.xml", f'<?xml version="1.0" encoding="{encoding}"?><project/>')
+    assert len(str(caught.value)) < 300
+
+
 def test_ordinary_pom_is_kept():
     inner = (
         "<repositories><repository><url>https://repo.example/x</url></repository></repositories>"
