@@ -80,6 +80,7 @@ def test_author_with_special_characters_is_kept(tmp_path):
             {"author": "a\nb"},
             "--author: must be 1 to 200 characters on one line, without control characters",
         ),
+        ({"author": "a\udcffb"}, "--author: must be UTF-8 text"),
     ],
 )
 def test_invalid_name_or_author_is_refused(tmp_path, changed, reason):
