@@ -46,7 +46,7 @@ from referee.errors import UserError
 from referee.reports.checks import CheckView, check_data, check_summary
 from referee.reports.formats import json_text
 from referee.roster import roster
-from referee.roster.roster import Roster
+from referee.roster.roster import Roster, check_path
 from referee.roster.workshop import Copy, Workshop
 from referee.sandbox.folders import run_folder
 from referee.sandbox.ladder import make_launcher
@@ -113,7 +113,9 @@ def submit(
 
     Example: referee bots submit my_bot
     """
-    manifest = load_manifest(path)  # a wrong bot.toml must fail before a league is created
+    # a wrong bot.toml or path must fail before a league is created
+    manifest = load_manifest(path)
+    check_path(path)
     under = select_isolation_for(parse_rung("--isolation", isolation), require, lambda: [path])
     with League.open(league, create=True, db=db) as store:
         workshop = workshop_at(store.folder, make_launcher(under))

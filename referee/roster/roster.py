@@ -103,6 +103,14 @@ def hash_content(folder: Path) -> str:
         return snapshots.take(folder, Path(parent) / "copy", built=is_built).content_hash
 
 
+def check_path(folder: Path) -> None:
+    """Raise `UserError` if the path of a bot's folder is not UTF-8: a database cannot store it."""
+    try:
+        str(folder.resolve()).encode()
+    except UnicodeEncodeError:
+        raise UserError(f"{folder}: its path is not UTF-8; rename the folder") from None
+
+
 def create_bot(folder: Path, *, name: str, language: str, author: str) -> None:
     """Create a complete bot in a new folder.
 
@@ -201,8 +209,9 @@ class Roster:
             any_author: True if the folder's bot may have the name of another author's bot.
 
         Raises `UserError` if the name belongs to another author's bot and `any_author` is False. Raises also the
-        errors of `Workshop.copy`.
+        errors of `check_path` and `Workshop.copy`.
         """
+        check_path(folder)
         if not any_author:
             self.check_author(load_manifest(folder, variant), folder)
         copy = await self._workshop.copy(folder, variant=variant)

@@ -284,6 +284,15 @@ def test_folder_without_a_bot_creates_no_league(here):
     assert not (here.folder / "league").exists()
 
 
+def test_folder_whose_path_is_not_utf8_creates_no_league(here):
+    here.bot("mine", FAIR)
+    (here.folder / "mine").rename(here.folder / "mine\udcff")
+    done = here.referee("bots", "submit", "mine\udcff")
+    assert done.returncode == 2
+    assert done.stderr == "referee: mine\\udcff: its path is not UTF-8; rename the folder\n"
+    assert not (here.folder / "league").exists()
+
+
 def test_list_marks_retired_versions_at_80_columns(here):
     bots = (here.bot("old", FAIR), here.bot("new", FAIR))
     done = here.referee("play", *bots, "--ruleset", "duel", "--keep")

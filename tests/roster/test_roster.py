@@ -159,6 +159,14 @@ async def test_manifest_that_is_a_link_to_what_is_left_out_is_refused(shop, tmp_
         await shop.workshop.copy(mine)
 
 
+async def test_folder_whose_path_is_not_utf8_is_refused_before_the_build(shop, tmp_path):
+    mine = make(tmp_path / "mine\udcff", more=BUILD.format("cp source run"))
+    with pytest.raises(UserError) as caught:
+        await shop.submit(mine)
+    assert str(caught.value) == f"{mine}: its path is not UTF-8; rename the folder"
+    assert shop.built == []
+
+
 # Building
 
 
