@@ -5,6 +5,7 @@ This module only reads the file. `build` builds the bot, `process` runs the bot.
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -194,12 +195,17 @@ class Variant:
 def load_manifest(folder: Path, variant: Variant | None = None) -> Manifest:
     """Read a bot's manifest from its folder, and change it if there is a `variant`.
 
-    Raises `UserError` if there is no such folder (`FOLDER: no such folder`), or if the manifest is missing or wrong
-    (`FOLDER/bot.toml: KEY: reason`). Raises also the error of `Variant.apply`.
+    Raises `UserError` if there is no such folder (`FOLDER: no such folder`), if the manifest is missing or wrong
+    (`FOLDER/bot.toml: KEY: reason`), or if it is a link out of the folder. Raises also the error of `Variant.apply`.
     """
     if not toml_file.is_folder(folder):
         raise UserError(f"{folder}: no such folder")
-    manifest = toml_file.load(folder / FILE_NAME, Manifest)
+    file = folder / FILE_NAME
+    # before the file is read: its content may be secret, or without end
+    real = Path(os.path.realpath(file))
+    if not real.is_relative_to(os.path.realpath(folder)):
+        raise UserError(f"{file}: a link that leads out of the bot's folder, to {real}")
+    manifest = toml_file.load(file, Manifest)
     return manifest if variant is None else variant.apply(manifest)
 
 

@@ -94,6 +94,25 @@ def test_folder_instead_of_the_manifest_is_refused(tmp_path):
     assert error_of(tmp_path) == f"{tmp_path}/bot.toml: not a file"
 
 
+def test_manifest_that_is_a_link_out_of_the_folder_is_not_read(tmp_path):
+    bot = tmp_path / "bot"
+    bot.mkdir()
+    (tmp_path / "secret").write_text(HEAD + RUN)
+    (bot / "bot.toml").symlink_to("../secret")
+    assert error_of(bot) == (
+        f"{bot}/bot.toml: a link that leads out of the bot's folder, to {tmp_path}/secret"
+    )
+
+
+def test_manifest_may_be_a_link_inside_the_folder(tmp_path):
+    bot = tmp_path / "bot"
+    bot.mkdir()
+    (bot / "real.toml").write_text(HEAD + RUN)
+    (bot / "bot.toml").symlink_to("real.toml")
+    (tmp_path / "link").symlink_to(bot)
+    assert load_manifest(tmp_path / "link").name == "greedy"
+
+
 INVALID = {
     "not UTF-8": (b'name = "\xff"', "not UTF-8 text"),
     "nested too deeply": (
