@@ -257,10 +257,19 @@ def _extract(archive: bytes, scratch: Path) -> Path:
     folder = scratch / _BOT
     try:
         with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-            files.extractall(folder, filter="data")
+            files.extractall(folder, filter=_filter_member)  # noqa: S202 - filtered as by `data`
     except (tarfile.TarError, OSError) as error:
         raise UserError(f"the archive of a bot cannot be unpacked: {error}") from error
     return folder
+
+
+def _filter_member(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
+    """Filter a member of an archive as tarfile's filter `data`, but keep the targets of links as they are.
+
+    In some versions of Python, `data` removes `x/..` from the targets. Then the content has another hash.
+    """
+    filtered = tarfile.data_filter(member, folder)
+    return filtered.replace(linkname=member.linkname, deep=False) if member.issym() else filtered
 
 
 def _make_archive(folder: Path) -> bytes:

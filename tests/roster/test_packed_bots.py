@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import tarfile
 
 import pytest
 
@@ -61,6 +63,23 @@ async def test_variant_is_the_same_bot_on_another_machine(source, tmp_path):
     assert unpacked.content_hash == copy.content_hash != (await here.copy(source)).content_hash
     assert unpacked.spec.command == copy.spec.command == ("./made", "--depth", 'six "6"')
     assert there.manifest("deep", copy.content_hash) == copy.manifest
+
+
+async def test_targets_of_links_are_kept_in_every_version_of_python(source, tmp_path, monkeypatch):
+    def normalize(member, folder):
+        filtered = data_filter(member, folder)
+        return filtered.replace(linkname=os.path.normpath(filtered.linkname), deep=False)
+
+    data_filter = tarfile.data_filter
+    monkeypatch.setattr(tarfile, "data_filter", normalize)
+    monkeypatch.setitem(tarfile._NAMED_FILTERS, "data", normalize)
+    (source / "sub").mkdir()
+    (source / "link").symlink_to("sub/../text")
+    here, there = workshop(tmp_path / "here"), workshop(tmp_path / "there")
+    copy = await here.copy(source)
+    archive = here.pack("packed", copy.content_hash)
+    unpacked = await there.unpack(archive, copy.content_hash, tmp_path)
+    assert str((unpacked.spec.folder / "link").readlink()) == "sub/../text"
 
 
 async def test_archive_with_other_content_is_refused_before_it_is_built(source, tmp_path):
