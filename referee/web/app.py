@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import logging
 import re
 import socket
 import time
@@ -40,12 +39,11 @@ from referee.web.board import board_script, phrases_script
 from referee.web.bot_pages import bot_page, history_page, pair_page
 from referee.web.cache import Cache, NotReadyError
 from referee.web.lobby import Lobby
+from referee.web.problems import explain
 from referee.web.seat_pages import SCRIPT, SEAT, Endpoint, seat_routes
 from referee.web.templates import LINKS, STATIC, Page, render
 from referee.web.views import LeagueViews
 
-_LOG = logging.getLogger("uvicorn.error")
-"""uvicorn prints its errors in the terminal of the server."""
 _COMPRESSION = 5
 """The level of gzip. Higher levels take more time and save little."""
 _KEPT_PAGES = 100
@@ -168,18 +166,18 @@ def _handle_error(league: League, _request: Request, error: Exception) -> Respon
         text = "The ratings are being computed. Try again in some seconds."
         return _problem(503, text, {"retry-after": str(_AGAIN_S)})
     if isinstance(error, NotFoundError):
-        return _problem(404, league.explain(error))
-    if isinstance(error, StoreError):  # a driver's message can have the address of the database
-        _LOG.error("%s", error)
-        text = "The league cannot be read at the moment. The terminal of the server shows more."
-        return _problem(503, text, {"retry-after": str(_AGAIN_S)})
+        return _problem(404, explain(league, error))
+    if isinstance(error, StoreError):
+        return _problem(503, explain(league, error), {"retry-after": str(_AGAIN_S)})
     if isinstance(error, RefereeError):
-        return _problem(400 if isinstance(error, UserError) else 500, league.explain(error))
+        return _problem(400 if isinstance(error, UserError) else 500, explain(league, error))
     return _problem(500, "This is a bug of the referee. The terminal of the server shows more.")
 
 
 class Guard:
     """Refuse requests for unknown hosts and methods, and add the headers of `_HEADERS` to every response, also to errors.
+
+    It also removes a header Accept-Encoding that refuses gzip: Starlette compresses if it has the word gzip, even with `q=0`.
 
     Args:
         app: answers all other requests.
@@ -206,7 +204,6 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        # Starlette compresses for every header Accept-Encoding that has the word gzip.
         headers = [
             (key, value)
             for key, value in scope["headers"]

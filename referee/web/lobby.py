@@ -25,6 +25,7 @@ from referee.sandbox import Rung
 from referee.store import StoredBot
 from referee.store.league import League, write_patiently
 from referee.tournament.person import PersonGame
+from referee.web.problems import explain
 from referee.web.sitting import Sitting
 
 YOU = "you"
@@ -109,8 +110,8 @@ class Lobby:
         return [row for row in self._league.bots() if row.retired_at_us is None]
 
     def explain(self, error: Exception) -> str:
-        """Return the message of an error. It does not say where the league is stored."""
-        return self._league.explain(error)
+        """See `problems.explain`."""
+        return explain(self._league, error)
 
     async def start(self, wish: Wish) -> str:
         """Start a game, and return its id in the lobby.

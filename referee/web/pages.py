@@ -156,7 +156,7 @@ def read_choice(query: Mapping[str, str]) -> tuple[GameChoice, int]:
 
 
 def _filters(views: LeagueViews, choice: GameChoice) -> list[FilterField]:
-    """Return the fields of the filter. A value that is not among the usual ones, such as a bot without a version, comes first."""
+    """Return the fields of the filter. A wanted value that is not in the list, such as a bot without a version, is put in front."""
     bots = tuple(str(row.bot) for row in views.league.bots())
     options = {
         "tournament": ("tournament", tuple(row.tournament for row in views.tournaments())),

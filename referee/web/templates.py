@@ -24,7 +24,8 @@ from referee.reports.formats import duration, memory, moment, percent, visible
 STATIC = Path(__file__).with_name("static")
 """The folder of the style sheets and scripts."""
 _UNSAFE = re.compile(r"[^a-z0-9._+@-]|^\.|\.$")
-"""What the name of a file must not have, because a system forbids it, ignores it or gives it a meaning. Some ignore the case of letters."""
+"""What the name of a file must not have, because some system forbids it, ignores it or gives it a meaning. Capital letters are
+among them, because some systems ignore case."""
 _LONGEST = 120
 """A longer text is cut in a table. The page of the bot or of the game has it whole."""
 

@@ -13,7 +13,7 @@ from starlette.requests import Request
 
 from referee.errors import RefereeError, StoreError, UserError
 from referee.store.league import League
-from referee.web import app, pages, templates
+from referee.web import app, pages, problems, templates
 from referee.web.app import KnownHosts, is_loopback
 from referee.web.views import LeagueViews, Speed
 
@@ -176,11 +176,11 @@ def test_error_of_the_database_does_not_say_where_its_file_is(client, league, mo
 
 def test_failed_database_is_explained_in_the_terminal_only(client, monkeypatch):
     said = []
-    monkeypatch.setattr(app._LOG, "error", lambda form, *values: said.append(form % values))
+    monkeypatch.setattr(problems._LOG, "error", lambda form, *values: said.append(form % values))
     monkeypatch.setattr(pages, "league_page", fail(StoreError("db.example: connection refused")))
     response = client.get("/")
     assert (response.status_code, response.headers["retry-after"]) == (503, "5")
-    assert "The league cannot be read at the moment." in response.text
+    assert "The database of the league does not work at the moment." in response.text
     assert "connection refused" not in response.text
     assert said == ["db.example: connection refused"]
 

@@ -130,7 +130,10 @@ async def test_game_is_stored_when_the_database_is_free_again(lobby, monkeypatch
 async def test_game_explains_errors_without_the_place_of_the_league(lobby):
     sitting = lobby.game(await lobby.start(WISH))
     error = StoreError(f"{lobby._league.folder / 'league.db'}: the disk is full")
-    assert sitting.explain(error) == lobby.explain(error) == "the disk is full"
+    assert sitting.explain(error) == lobby.explain(error)
+    assert lobby.explain(error).startswith("The database of the league does not work")
+    error = UserError(f"{lobby._league.where}: there is no bot ann")
+    assert sitting.explain(error) == lobby.explain(error) == "there is no bot ann"
 
 
 async def test_close_ends_every_game(lobby):
