@@ -77,8 +77,9 @@ class WatchedBot(Protocol):
 
 
 class GrpcThreads:
-    """The threads of gRPC: all threads of this process except those of the event loop, of its executor, and of the bots' outputs.
+    """The threads of gRPC: all threads of this process except a few.
 
+    The exceptions are the thread of the event loop, those of its executor, and those that read the outputs of bots.
     Use an object only in the thread of the event loop.
     """
 

@@ -18,13 +18,13 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from queue import SimpleQueue
 
 _CHUNK_BYTES = 1 << 16
 """The most bytes that are read at once; as many as a pipe holds."""
 _PAUSE_S = 0.001
-"""Seconds between two chunks of this size, so that a program that prints without end takes little time from the others."""
+"""Seconds to wait after each chunk, so that a program that prints without end takes little time from the others."""
 
 
 @contextmanager
@@ -51,9 +51,9 @@ class OutputThreads:
         self.native_ids: set[int] = set()
         """The ids of the threads that run now, as in /proc/self/task."""
         self.cpu_ns = 0
-        """The CPU time of all threads until now, also of those that have ended, in ns. What a thread has used since its last chunk is missing."""
+        """The CPU time of all threads until now, also of those that have ended, in ns. Each thread adds its time after each chunk."""
 
-    def count(self, cpu_ns: int) -> None:
+    def add_cpu(self, cpu_ns: int) -> None:
         """Add CPU time of the current thread."""
         with self._lock:
             self.cpu_ns += cpu_ns
@@ -63,26 +63,28 @@ OUTPUT_THREADS = OutputThreads()
 
 
 class _OutputPipe(asyncio.ReadTransport):
-    """A pipe with a thread that reads it. The reader of the pipe refers to this object, and the thread does not.
+    """Passes what a thread reads from a pipe to a `StreamReader`.
 
-    So the thread ends with the output, with this process, or when the reader has no more users.
+    Only the `StreamReader` keeps this object alive; the thread has a weak reference. So the thread ends with the output, with
+    this process, or at the first chunk after nobody uses the `StreamReader` any more.
     """
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         super().__init__()
         reader.set_transport(self)
-        self._find_reader = weakref.ref(reader)
+        self._reader_ref = weakref.ref(reader)
         self._is_paused = False
         self._wanted: SimpleQueue[None] = SimpleQueue()
-        """Gets an item for each chunk that the thread may read. A weak reference may put an item there at any moment."""
+        """Gets an item for each chunk that the thread may read. The callback of the weak reference below puts an item there too. It can
+        run inside any other call, and only a `SimpleQueue` allows that."""
         wanted = self._wanted
-        find_feed = weakref.WeakMethod(self._feed, lambda _: wanted.put(None))
+        feed_ref = weakref.WeakMethod(self._feed, lambda _: wanted.put(None))
         reading_end, self.writing_end = os.pipe()
         ends = reading_end, self.writing_end
         try:
             threading.Thread(
                 target=_read_output,
-                args=(*ends, wanted, find_feed, asyncio.get_running_loop()),
+                args=(*ends, wanted, feed_ref, asyncio.get_running_loop()),
                 name="output",
                 daemon=True,
             ).start()
@@ -102,7 +104,7 @@ class _OutputPipe(asyncio.ReadTransport):
 
     def _feed(self, chunk: bytes) -> None:
         """Pass a chunk to the reader, in the event loop; an empty one at the end of the output."""
-        reader = self._find_reader()
+        reader = self._reader_ref()
         if reader is None:
             return
         if not chunk:
@@ -117,7 +119,7 @@ def _read_output(
     reading_end: int,
     writing_end: int,
     wanted: SimpleQueue[None],
-    find_feed: weakref.WeakMethod[Callable[[bytes], None]],
+    feed_ref: weakref.WeakMethod[Callable[[bytes], None]],
     loop: asyncio.AbstractEventLoop,
 ) -> None:
     """Read an output until its end, or until nobody wants more. This is the thread of an `_OutputPipe`.
@@ -130,18 +132,20 @@ def _read_output(
     # in this thread, because `close` can wait for the lock of the pipe
     os.close(writing_end)
     counted_ns = 0
-    with suppress(RuntimeError):  # the event loop is closed
+    try:
         with open(reading_end, "rb", buffering=0) as pipe:
-            while (chunk := pipe.read(_CHUNK_BYTES)) and (feed := find_feed()):
+            while (chunk := pipe.read(_CHUNK_BYTES)) and (feed := feed_ref()):
                 loop.call_soon_threadsafe(feed, chunk)
                 del feed
                 used_ns = time.thread_time_ns()
-                OUTPUT_THREADS.count(used_ns - counted_ns)
+                OUTPUT_THREADS.add_cpu(used_ns - counted_ns)
                 counted_ns = used_ns
-                if len(chunk) == _CHUNK_BYTES:
-                    time.sleep(_PAUSE_S)
+                time.sleep(_PAUSE_S)
                 wanted.get()
         # only now, so that whoever sees the end finds the pipe closed
-        if feed := find_feed():
+        if feed := feed_ref():
             loop.call_soon_threadsafe(feed, b"")
-    OUTPUT_THREADS.native_ids.discard(native_id)
+    except RuntimeError:
+        pass  # the event loop is closed
+    finally:
+        OUTPUT_THREADS.native_ids.discard(native_id)

@@ -17,8 +17,7 @@ from referee.sandbox.output_pipe import OUTPUT_THREADS, open_output
 
 HALF = 0.5
 """A share of a core that is much for gRPC."""
-MUCH = 1 << 27
-"""How many bytes of output are much."""
+OUTPUT_BYTES = 1 << 27
 
 
 class Bot:
@@ -263,12 +262,12 @@ async def test_reading_outputs_is_not_work_of_grpc():
     before = threads.cpu_ns()
     with open_output() as (end, reader):
         program = await asyncio.create_subprocess_exec(
-            "head", "-c", str(MUCH), "/dev/zero", stdout=end
+            "head", "-c", str(OUTPUT_BYTES), "/dev/zero", stdout=end
         )
     size = 0
     while chunk := await reader.read(1 << 20):
         size += len(chunk)
-    assert size == MUCH
+    assert size == OUTPUT_BYTES
     await program.wait()
     assert threads.cpu_ns() - before < 20_000_000
 
@@ -281,11 +280,11 @@ async def test_thread_that_reads_an_output_is_no_thread_of_grpc(monkeypatch):
     is_runnable = threads.is_any_runnable()
     monkeypatch.setattr(OUTPUT_THREADS, "native_ids", {busy.native_id})
     # a thread of an earlier test may run now and then
-    were_idle = any(not threads.is_any_runnable() for _ in range(20))
+    was_idle = any(not threads.is_any_runnable() for _ in range(20))
     assert busy.is_alive()
     busy.join()
     assert is_runnable
-    assert were_idle
+    assert was_idle
 
 
 async def test_output_threads_are_known_while_they_run():

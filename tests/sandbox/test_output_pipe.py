@@ -56,6 +56,24 @@ async def test_output_that_nobody_takes_stays_in_the_pipe():
     writing.join()
 
 
+async def test_output_in_small_pieces_is_read_at_most_once_in_a_millisecond():
+    with open_output() as (end, reader):
+        own_end = os.dup(end)
+    began_s = time.monotonic()
+
+    def write():
+        while time.monotonic() < began_s + 0.3:
+            os.write(own_end, b"x")
+        os.close(own_end)
+
+    writing = asyncio.ensure_future(asyncio.to_thread(write))
+    pieces = 0
+    while await reader.read(1 << 16):
+        pieces += 1
+    await writing
+    assert pieces <= (time.monotonic() - began_s) * 1000
+
+
 async def test_pipe_is_closed_when_its_end_is_seen(monkeypatch):
     loop = asyncio.get_running_loop()
     call = loop.call_soon_threadsafe
