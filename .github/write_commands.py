@@ -14,8 +14,8 @@ from referee.cli.app import all_commands
 
 PAGE = Path(__file__).parents[1] / "referee" / "cli" / "README.md"
 SHARED_BY = 3
-"""An option that this many commands have, with equal help, is described once for all of them. If an option has several
-such meanings, only the most frequent one is."""
+"""An option that this many commands have, with equal help, is described once for all of them. If several texts of an option are
+that frequent, only the most frequent one is shared."""
 HEAD = """# Commands
 
 `python .github/write_commands.py` writes this page from the help of the commands. Do not edit it: change the

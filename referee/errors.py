@@ -145,7 +145,8 @@ class DamagedRecordError(UserError):
 class StoreError(RefereeError):
     """The database could not be written or read, because of a full disk, a lock, a read-only file or a stopped server.
 
-    After a failed write, nothing was written; but if the connection to a server was lost during the commit, everything may be written.
+    A failed write has stored nothing, with one exception: if the connection to a server was lost during the commit, the server
+    may have stored everything.
     """
 
 

@@ -42,8 +42,8 @@ _MAX_SUGGESTIONS = 20
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _LINE = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}")
-_NOT_TEXT = re.compile(r"[\ud800-\udfff]")
-"""Matches a byte of the command line that is not UTF-8, as Python stores it in a text."""
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+"""Python decodes each byte of the command line that is not UTF-8 to a surrogate."""
 _SYNTAX_ERROR = re.compile(r"(?P<reason>.*) \(at (?P<place>.*?)(?:, column \d+)?\)", re.DOTALL)
 
 _REASONS = {
@@ -85,7 +85,7 @@ def _check_name(text: str) -> str:
 def _check_line(text: str) -> str:
     if _LINE.fullmatch(text) is None:
         raise ValueError("must be 1 to 200 characters on one line, without control characters")
-    if _NOT_TEXT.search(text) is not None:
+    if _SURROGATE.search(text) is not None:
         raise ValueError("must be UTF-8 text")
     return text
 

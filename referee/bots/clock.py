@@ -307,8 +307,8 @@ class PendingRequests:
     def _finish(self, batch: Batch) -> None:
         """Pass the replies of a batch to the callers that await them.
 
-        If the last reply came in the grace period, the time after the deadline is its lag. A reply while the clocks are paused
-        took 1 µs, because in records 0 µs means that there was no request.
+        If the last reply came in the grace period, the time after the deadline is its lag. If a request is both written and
+        answered while the clocks are paused, its time is 1 µs and not 0, because 0 µs in a record means that there was no request.
         """
         wall_us = max(1, (batch.last_reply_ns - batch.written_ns) // 1000)
         lag_us = max(0, wall_us - batch.limit_us)

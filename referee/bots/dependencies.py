@@ -290,5 +290,5 @@ def _visit_elements(file: str, content: bytes, visit: Callable[[list[str], str],
     parser.StartDoctypeDeclHandler = refuse
     try:
         parser.Parse(content, True)  # noqa: FBT003 - the function takes no keywords
-    except (expat.ExpatError, LookupError, ValueError) as error:  # the last two for an encoding
+    except (expat.ExpatError, LookupError, ValueError) as error:  # the last two: there is no codec
         raise UserError(f"{file}: not valid XML: {str(error)[:_MAX_SHOWN]}") from None

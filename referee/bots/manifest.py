@@ -24,7 +24,7 @@ FILE_NAME = "bot.toml"
 PYTHON_PACKAGES = "site-packages"
 """The folder of a bot with its packages for Python. Its build and its processes get it as PYTHONPATH."""
 MAX_WORDS = 1000
-"""The most words in a command. A sandbox refuses a program with many thousands of arguments."""
+"""The most words in a command. bubblewrap takes 9,000 arguments, and those of the sandbox are among them."""
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,31}")
 
 
@@ -196,12 +196,12 @@ def load_manifest(folder: Path, variant: Variant | None = None) -> Manifest:
     """Read a bot's manifest from its folder, and change it if there is a `variant`.
 
     Raises `UserError` if there is no such folder (`FOLDER: no such folder`), if the manifest is missing or wrong
-    (`FOLDER/bot.toml: KEY: reason`), or if it is a link out of the folder. Raises also the error of `Variant.apply`.
+    (`FOLDER/bot.toml: KEY: reason`), or if the manifest is a link out of the folder. Raises also the error of `Variant.apply`.
     """
     if not toml_file.is_folder(folder):
         raise UserError(f"{folder}: no such folder")
     file = folder / FILE_NAME
-    # before the file is read: its content may be secret, or without end
+    # before the file is read: it may be secret, or an endless device
     real = Path(os.path.realpath(file))
     if not real.is_relative_to(os.path.realpath(folder)):
         raise UserError(f"{file}: a link that leads out of the bot's folder, to {real}")

@@ -35,8 +35,8 @@ _IGNORE_FILE = ".gitignore"
 _MAX_IGNORE_KIB, _MAX_RULES, _MAX_STARS = 64, 1000, 3
 """The largest size of a `.gitignore` file in KiB, the most lines in it, and the most runs of `*` in a line."""
 _STARS = re.compile(r"\*+")
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _HINT = "; remove the files that the bot does not need"
 _BUILT_HINT = f"; list the files that the build creates or downloads in {_IGNORE_FILE}"
 
@@ -176,7 +176,8 @@ def _entries(
 ) -> Generator[_Entry, None, None]:
     """Yield what to copy, sorted by name so that the hash is reproducible. Each folder comes before its content.
 
-    Folders are opened by descriptors, so that no path leads through a link that replaces a folder meanwhile.
+    Each folder is opened relative to the descriptor of its parent, and no link is followed. So it does no harm if a program
+    replaces a folder by a link meanwhile. Close the generator, so that no descriptor stays open after an error.
 
     Args:
         folder: the folder that is copied.
@@ -191,16 +192,16 @@ def _entries(
         raise UserError(f"{folder}: folders are nested more than {MAX_DEPTH} deep")
     here = folder / below
     if parent is None:
-        descriptor = os.open(folder, _FOLDER)
+        descriptor = os.open(folder, _OPEN_FOLDER)
     else:
-        with _naming(here):
-            descriptor = os.open(below.name, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
+        with _show_whole_path(here):
+            descriptor = os.open(below.name, _OPEN_FOLDER | os.O_NOFOLLOW, dir_fd=parent)
     try:
         if ignored is not None and (rules := _read_rules(descriptor, here)) is not None:
             ignored = (*ignored, (below, rules))
         for name in sorted(os.listdir(descriptor), key=os.fsencode):  # noqa: PTH208 - not a path
             path = below / name
-            with _naming(folder / path):
+            with _show_whole_path(folder / path):
                 status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
             is_folder = stat.S_ISDIR(status.st_mode)
             if is_folder and (status.st_dev, status.st_ino) in left_out:
@@ -218,7 +219,7 @@ def _entries(
 
 
 @contextmanager
-def _naming(path: Path) -> Iterator[None]:
+def _show_whole_path(path: Path) -> Iterator[None]:
     """Let an `OSError` name the whole path, if the system got only its last part."""
     try:
         yield
@@ -237,8 +238,8 @@ def _read_rules(parent: int, folder: Path) -> GitIgnoreSpec | None:
     """
     file = folder / _IGNORE_FILE
     try:
-        with _naming(file):
-            descriptor = os.open(_IGNORE_FILE, _FILE, dir_fd=parent)
+        with _show_whole_path(file):
+            descriptor = os.open(_IGNORE_FILE, _OPEN_FILE, dir_fd=parent)
     except OSError as error:
         if error.errno in {errno.ENOENT, errno.ELOOP, errno.ENXIO}:
             return None
@@ -296,14 +297,14 @@ def _copy_file(parent: int, source: Path, target: Path, most: int) -> tuple[str,
 
     Args:
         parent: a descriptor of the folder that contains the file.
-        source: the path of the file, of which only the name is opened.
+        source: the path of the file, for messages. Only its name is opened, relative to `parent`.
         target: the path of the copy.
         most: stop after this many bytes.
     """
     digest = hashlib.sha256()
     size = 0
-    with _naming(source):
-        descriptor = os.open(source.name, _FILE, dir_fd=parent)
+    with _show_whole_path(source):
+        descriptor = os.open(source.name, _OPEN_FILE, dir_fd=parent)
     with open(descriptor, "rb") as reading, target.open("xb") as writing:  # noqa: PTH123
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
@@ -318,8 +319,11 @@ def _copy_file(parent: int, source: Path, target: Path, most: int) -> tuple[str,
 
 
 def _copy_link(parent: int, source: Path, target: Path) -> bytes:
-    """Copy a link and return its target, without `./`; the arguments are as in `_copy_file`."""
-    with _naming(source):
+    """Copy a link and return its target; the arguments are as in `_copy_file`.
+
+    `Path` leaves out `./` in the target. Content hashes depend on that.
+    """
+    with _show_whole_path(source):
         destination = Path(os.readlink(source.name, dir_fd=parent))
     target.symlink_to(destination)
     return os.fsencode(destination)
@@ -329,15 +333,15 @@ def _check_link(folder: Path, shown: Path, path: PurePosixPath) -> None:
     """Raise `UserError` if a link leads out of a folder.
 
     Args:
-        folder: the folder, in which no program changes anything any more.
+        folder: the folder. No program may change it during the check.
         shown: the folder that the message names.
         path: the path of the link, relative to the folder.
     """
     destination = (folder / path).readlink()
     by_name = os.path.normpath(path.parent / destination)
     is_inside = by_name.split(os.sep, 1)[0] != os.pardir
-    inner = folder / path.parent / destination
-    if destination.is_absolute() or not (is_inside and _stays(folder, inner)):
+    target = folder / path.parent / destination
+    if destination.is_absolute() or not (is_inside and _stays(folder, target)):
         raise UserError(
             f"{shown / path}: a link that leads out of the bot's folder, to {destination}"
         )

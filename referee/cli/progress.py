@@ -92,14 +92,16 @@ def _ratings(league: League, tournament: str, games: int) -> Ratings:
 
 
 _LAST_RESORT_S = 10.0
-"""Seconds from the second signal until this process ends, whatever it waits for."""
+"""Seconds from the signal that ends a run at once until this process exits, whatever it waits for."""
+_AT_ONCE = 2
+"""The number of the signal that ends a run at once. Earlier signals let the games in play finish."""
 
 
 class Interrupts:
     """Counts the signals SIGINT, SIGTERM and SIGHUP inside a `with` block. None of them raises KeyboardInterrupt there.
 
-    After the second signal the block has `_LAST_RESORT_S`, because the event loop may wait for a database that does not
-    answer. Then this process ends as if it were killed, and workers and bots end too.
+    If the block has not ended `_LAST_RESORT_S` after the second signal, this process exits without cleaning up, as if it
+    were killed; workers and bots end too. Otherwise a database that does not answer could block the event loop for ever.
 
     KeyboardInterrupt can come between any two instructions. If it comes after a lock is taken, and before the `try`
     that releases the lock, the lock stays locked.
@@ -131,18 +133,22 @@ class Interrupts:
 
     def _note(self, _number: int, _frame: FrameType | None) -> None:
         self._count += 1
-        if self._count == 2:  # noqa: PLR2004 - see `conduct`
-            self._last_resort.start()
+        if self._count == _AT_ONCE:
+            with suppress(RuntimeError):  # no thread is left
+                self._last_resort.start()
         if self._call is not None:
             with suppress(RuntimeError):  # the loop has ended
                 self._call()
 
 
 def _give_up() -> None:
-    """End this process as if it were killed. Finished games are stored, and workers and bots end too."""
-    show_cursor = "\x1b[?25h" if os.isatty(2) else ""
+    """End this process as if it were killed."""
+    show_cursor = "\x1b[?25h" if os.isatty(2) else ""  # the live screen has hidden the cursor
     with suppress(OSError):  # the terminal is closed
-        os.write(2, f"{show_cursor}\nreferee: stopped without waiting any longer\n".encode())
+        os.write(
+            2,
+            f"{show_cursor}\nreferee: stopped without waiting any longer; `tournament resume` goes on\n".encode(),
+        )
     os._exit(INTERRUPTED)
 
 
@@ -184,7 +190,7 @@ def conduct(
     def interrupt() -> None:
         nonlocal count
         count += 1
-        if count == 1:
+        if count < _AT_ONCE:
             conductor.drain()
             screen.say("Finishing the games in play; Ctrl-C again stops at once.")
         else:

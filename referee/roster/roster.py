@@ -96,7 +96,7 @@ def check_unisolated(
 def hash_content(folder: Path) -> str:
     """Return the content hash that a bot's folder would have as a version of a league.
 
-    Raises `UserError` if the folder cannot be submitted.
+    Raises `UserError` if the folder cannot be copied.
     """
     is_built = load_manifest(folder).build is not None
     with tempfile.TemporaryDirectory() as parent:

@@ -207,7 +207,7 @@ class Workshop:
         with _lock(self._folder / copy.manifest.name):
             if not is_used():
                 home = self._home(copy.manifest.name, copy.content_hash)
-                # first, so that what is left of the copy if the referee is killed does not look complete
+                # first: if the referee is killed during the removal, the rest must not look like a complete copy
                 (home / _READY).unlink(missing_ok=True)
                 remove_folder(home)
 
@@ -284,16 +284,20 @@ def _check_copied(manifest: Manifest, source: Path, copied: Path) -> None:
     """Raise `UserError` if the copy of a folder does not have the manifest that was read from the folder before.
 
     Args:
-        manifest: the manifest that was read before, and was changed if the copy is a variant.
+        manifest: the manifest as read from `source`, with the changes of a variant.
         source: the folder.
         copied: the copy.
     """
     if not (copied / FILE_NAME).exists():
         raise UserError(
-            f"{source / FILE_NAME}: left out of the copy; it must not be in .gitignore,"
-            " and no link to a file that is left out"
+            f"{source / FILE_NAME}: is not in the copy, because .gitignore excludes it or because it is a"
+            " link to an excluded file"
         )
-    if load_manifest(copied) != manifest:
+    try:
+        is_same = load_manifest(copied) == manifest
+    except UserError:  # it would name the copy
+        is_same = False
+    if not is_same:
         raise UserError(f"{source / FILE_NAME}: changed while it was copied; submit it again")
 
 

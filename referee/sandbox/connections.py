@@ -2,8 +2,8 @@
 
 A library such as gRPC accepts connections itself and does not say who connects. But its sockets are open files of this
 process. The kernel knows the process at the other end of a UNIX socket. For TCP it knows only the socket at the other
-end; then /proc shows which process has this socket open. `refuse_descriptors` sets an option of a listening socket of gRPC, which
-is found in the same way.
+end; then /proc shows which process has this socket open. `refuse_descriptors` sets an option of a listening socket, such as that of
+gRPC or of the gateway. It finds the socket in the same way.
 """
 
 from __future__ import annotations

@@ -234,7 +234,7 @@ def build_filter(machine: str, *, allow_locks: bool) -> bytes | None:
             # no filter can see the flags of clone3, which are in memory; libc falls back to clone
             _if_equal(known.clone3, _refuse(errno.ENOSYS)),
             *(_if_equal(number, _refuse(errno.EPERM)) for number in sorted(known.refused.values())),
-            # programs then copy by read and write, because many kinds of descriptors do not support these calls
+            # the kernel returns EINVAL for descriptors that do not support these calls, so most programs then read and write
             *(_if_equal(number, _refuse(errno.EINVAL)) for number in sorted(known.copies.values())),
             # .NET does not start if it may not set the cores of its threads; the cores do not change
             _if_equal(known.set_cores, _refuse(_NOTHING_DONE)),

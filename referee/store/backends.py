@@ -100,7 +100,7 @@ class Sqlite:
         self.reading: Engine = self._engine
         self.writing: Engine = self._engine.execution_options(writing=True)
         self._file = _identify(self.where)
-        """What identifies the file, so that nothing is written to another one; None before the file exists."""
+        """See `_identify`."""
         self._observer: Connection | None = None
         """The connection that `change_mark` uses and nothing else; None before the first call."""
         self._observer_lock = threading.Lock()
@@ -130,7 +130,7 @@ class Sqlite:
         except sqlite3.Error as error:
             raise StoreError(f"{self.where}: {error}") from error
 
-    def cannot_open(self, error: DatabaseError) -> bool:
+    def is_open_failure(self, error: DatabaseError) -> bool:
         """Return True if SQLite could not open the file."""
         return (
             isinstance(error.orig, sqlite3.Error)
@@ -176,13 +176,15 @@ class Sqlite:
             return mark
 
     def _check_file(self, connection: Connection) -> None:
-        """Raise StoreError if a transaction would write although the path leads to another file than before, or to none."""
+        """Raise StoreError before a writing transaction if the file is missing, or is not the file of the first transaction."""
         if not connection.get_execution_options().get("writing", False):
             return
         file = _identify(self.where)
         self._file = self._file or file
         if file != self._file:
-            raise StoreError(f"{self.where}: the file was deleted or replaced during its use")
+            raise StoreError(
+                f"{self.where}: the file was deleted or replaced while this command used it"
+            )
 
 
 def _identify(path: str) -> tuple[int, int] | None:
@@ -313,10 +315,10 @@ class Postgres:
         return True
 
     def prepare(self) -> None:
-        """Raise UserError if the encoding of the database lacks characters. Nothing else needs preparation."""
+        """Raise UserError if the encoding of the database cannot store every character. Nothing else needs preparation."""
         self._check_encoding()
 
-    def cannot_open(self, error: DatabaseError) -> bool:
+    def is_open_failure(self, error: DatabaseError) -> bool:
         """Return True if there was no connection yet. SQLAlchemy then has no statement for the error."""
         return error.statement is None
 
@@ -330,8 +332,8 @@ class Postgres:
 
         The server frees the lock when the separate connection ends, for example because this process is killed.
         Raises UserError if another referee holds the lock. The message names the process of the other referee. Raises
-        UserError also if the encoding of the database lacks characters: a game in which a bot prints one of them could
-        never be stored.
+        UserError also if the encoding of the database cannot store every character: a game in which a bot prints such a
+        character could never be stored.
         """
         self._check_encoding()
         self._holder = self._connect_with_lock()
@@ -365,8 +367,8 @@ class Postgres:
             encoding = connection.exec_driver_sql("SHOW server_encoding").scalar_one()
         if encoding not in _ENCODINGS:
             raise UserError(
-                f"{self.where}: its encoding {encoding} lacks characters that a bot may print; use a database with"
-                " another encoding: `createdb -E UTF8 -T template0 NAME`"
+                f"{self.where}: its encoding {encoding} cannot store every character that a bot may print; use a"
+                " database with UTF8: `createdb -E UTF8 -T template0 NAME`"
             )
 
     def _connect_with_lock(self) -> Connection:

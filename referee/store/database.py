@@ -47,8 +47,8 @@ class Backend(Protocol):
         Raises StoreError if that fails, and UserError if the database cannot store all characters.
         """
 
-    def cannot_open(self, error: DatabaseError) -> bool:
-        """Return True if the error says that the database could not be opened, for example because it is not at this place."""
+    def is_open_failure(self, error: DatabaseError) -> bool:
+        """Return True if `error` came from opening the database, for example because it does not exist."""
 
     def explain(self, error: DatabaseError) -> str:
         """Return the message of the database driver as one line, without the text that SQLAlchemy adds."""
@@ -205,8 +205,9 @@ class Database:
     def _translate_errors(self) -> Iterator[None]:
         """Turn a `DatabaseError`, or a text that is not Unicode, inside this context into an error of the project.
 
-        It becomes a StoreError if the database failed: the user has done nothing wrong, and the same command can succeed
-        later. It becomes a UserError if the database has never been opened, or cannot be read as a league.
+        An `OperationalError` becomes a StoreError: the user has done nothing wrong, and the same command can succeed later.
+        But if the database could not even be opened for the first time, for example because of a wrong place or password, it
+        becomes a UserError. So does every other error, for example if the file is no database.
         """
         try:
             yield
@@ -216,8 +217,8 @@ class Database:
             raise self._not_unicode(error) from error
 
     def _translated(self, error: DatabaseError) -> RefereeError:
-        was_open = self._was_open or not self._backend.cannot_open(error)
-        failed = isinstance(error, OperationalError) and was_open
+        is_open = self._was_open or not self._backend.is_open_failure(error)
+        failed = isinstance(error, OperationalError) and is_open
         return (StoreError if failed else UserError)(self._message(error))
 
     def _message(self, error: DatabaseError) -> str:

@@ -53,8 +53,8 @@ _TRY_S = 5.0
 class League:
     """An open league. Each method that reads or writes data does so in one transaction.
 
-    Methods that write raise StoreError if the database is locked, full or read-only. After a StoreError, nothing
-    is written; but if the connection to a server was lost during the commit, everything may be written. Methods that read raise StoreError if the database fails, for example because its server has stopped.
+    Methods that write raise StoreError if the database is locked, full or read-only. Methods that read raise StoreError if the
+    database fails, for example because its server has stopped.
     """
 
     def __init__(self, folder: Path, database: Database, db: str | None = None) -> None:
@@ -327,10 +327,10 @@ class League:
                 writes.add_game(connection, record)
 
     def add_game_once(self, record: GameRecord) -> None:
-        """Add a played game unless this very record is stored already; see `add_game`.
+        """Add a played game unless the same record is already stored; see `add_game`.
 
-        If a connection is lost during a commit, `add_game` raises StoreError although the game may be stored. The next try
-        must not fail because of that.
+        If a connection is lost during a commit, `add_game` raises StoreError although the game may be stored. A second try must
+        then succeed.
         """
         try:
             self.add_game(record)

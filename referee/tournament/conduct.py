@@ -333,9 +333,8 @@ class Conductor:
         def note() -> None:
             now_us = time.time_ns() // 1000
             hosts = [StoredHost(host, began_at_us, now_us) for host in self.list_hosts()]
-            with suppress(
-                RefereeError
-            ):  # a result that cannot be stored ends the run; this does not
+            # a run does not end because its hosts cannot be noted; it ends if a result cannot be stored
+            with suppress(RefereeError):
                 if hosts:
                     self._league.note_hosts(self._tournament.name, hosts)
 

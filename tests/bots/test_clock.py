@@ -254,7 +254,7 @@ async def test_request_that_is_written_during_a_pause_gets_only_the_rest_of_it(b
 
 
 async def test_reply_to_a_request_that_is_written_during_a_pause_takes_a_microsecond(bot):
-    """A record with 0 µs would say that there was no request, and its bank would be checked wrongly."""
+    """A record with 0 µs would say that there was no request, and `verify` would compute another rest of the bank."""
     bot.requests.pause()
     bot.time.creep_us(5000)
     request = bot.write()

@@ -136,7 +136,7 @@ def test_second_interrupt_ends_a_run_whose_database_does_not_answer(tmp_path, po
                     let_run(process, 1)
                 said, _ = process.communicate(timeout=PATIENCE_S)
                 assert process.returncode == INTERRUPTED
-                assert "\nreferee: stopped without waiting any longer\n" in said
+                assert "\nreferee: stopped without waiting any longer; " in said
             finally:
                 for server in servers:
                     server.resume()

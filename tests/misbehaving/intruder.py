@@ -148,7 +148,7 @@ class TakesAllConnections(Intruder):
             with suppress(OSError):  # the referee may end a connection while it is being made
                 links += (connect_to(self.address) for _ in range(100))
             for link in links:
-                link.settimeout(1)  # the referee lets a few connections be
+                link.settimeout(1)  # the referee leaves a few connections open
                 with suppress(OSError):
                     link.sendall(PREFACE + SETTINGS)
                     while await asyncio.to_thread(link.recv, 1 << 16):

@@ -118,7 +118,8 @@ async def test_files_of_a_copy_are_read_only(shop, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "change", [{"name": "bob"}, {"author": "Bob"}, {"more": "[limits]\ncpus = 2\n"}]
+    "change",
+    [{"name": "bob"}, {"author": "Bob"}, {"more": "[limits]\ncpus = 2\n"}, {"more": "[wrong"}],
 )
 async def test_manifest_that_changes_while_it_is_copied_is_refused(
     shop, tmp_path, monkeypatch, change
@@ -144,8 +145,8 @@ async def test_manifest_that_is_left_out_of_the_copy_is_refused(shop, tmp_path, 
     with pytest.raises(UserError) as caught:
         await shop.workshop.copy(mine, variant=variant)
     assert str(caught.value) == (
-        f"{mine}/bot.toml: left out of the copy; it must not be in .gitignore,"
-        " and no link to a file that is left out"
+        f"{mine}/bot.toml: is not in the copy, because .gitignore excludes it or because it is a"
+        " link to an excluded file"
     )
     assert shop.built == []
 
@@ -155,7 +156,7 @@ async def test_manifest_that_is_a_link_to_what_is_left_out_is_refused(shop, tmp_
     (mine / "__pycache__").mkdir()
     (mine / "bot.toml").rename(mine / "__pycache__" / "bot.toml")
     (mine / "bot.toml").symlink_to("__pycache__/bot.toml")
-    with pytest.raises(UserError, match=r"mine/bot\.toml: left out of the copy"):
+    with pytest.raises(UserError, match=r"mine/bot\.toml: is not in the copy"):
         await shop.workshop.copy(mine)
 
 
