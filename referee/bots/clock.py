@@ -249,7 +249,7 @@ class PendingRequests:
             more_ns = min(ns, now_ns - batch.written_ns)
             batch.written_ns += more_ns
             batch.deadline_ns += more_ns
-            # A reply that came during these `ns` is moved by less: its time excludes only what passed before it.
+            # the time of a reply that came during these `ns` loses only the part of them before the reply
             if batch.last_reply_ns:
                 batch.last_reply_ns = min(batch.last_reply_ns + more_ns, now_ns)
 

@@ -57,7 +57,7 @@ class PackageManager:
     result: str | None = None
     """The folder that is moved into the bot's folder; None if what is fetched stays in the home folder."""
     sources: str | None = None
-    """The ending of further files. The fetch gets empty files with these names, because the package manager only checks that they exist."""
+    """The ending of further files. The fetch gets empty files with these names, because Cargo only checks that they exist."""
     schemas: str | None = None
     """The ending of further files that are copied: data from which plugins find out which tools they need."""
     is_decisive: bool = True

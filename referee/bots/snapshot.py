@@ -81,9 +81,8 @@ def take(
             name is left out, because the build makes these files again.
         replaced: maps the paths of some files in the folder to the content that they get in the copy.
 
-    The copy never contains itself: `into` is left out, and so is the subfolder of the bot that contains it, because that
-    may be the league. The copy keeps the executable flags, but no other
-    permissions, no times and no owners. Nothing from outside the folder gets into the copy, even if a program replaces
+    The copy never contains itself: `into` is left out. If `into` is in a subfolder of the bot, that subfolder is left out, because it
+    may be the league. The copy keeps the executable flags, but no other permissions, no times and no owners. Nothing from outside the folder gets into the copy, even if a program replaces
     folders by links meanwhile.
 
     Raises `UserError` and removes the copy if a link leads out of the folder, if there is a pipe, a device or an
@@ -104,7 +103,7 @@ def take(
 
 
 def check_built(folder: Path) -> None:
-    """Check what a build has left in a copy, by nearly the same rules as `take`.
+    """Check what a build has left in a copy, by the rules of `take` but with other limits.
 
     Raises `UserError` if the build has replaced the folder with a link, if a link leads out of the folder, if there is
     a pipe, a socket, a device or an unreadable folder, if folders are nested more than `MAX_DEPTH` deep, or if there

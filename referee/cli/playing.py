@@ -164,8 +164,8 @@ def play_to_end(
     Return False if the verdict about two bots is open, see `announce_verdict`.
 
     Raises typer.Exit if the tournament was interrupted. Raises RefereeError or OSError if the tournament cannot go
-    on. Then the command that resumes the tournament is printed. The command is not printed after a UserError, unless the
-    tournament runs on a cluster.
+    on. Then the command that resumes the tournament is printed. It is not printed after a UserError, unless the tournament
+    runs on a cluster, because the same command would fail again.
     """
     out = settings.out
     try:

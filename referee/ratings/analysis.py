@@ -217,7 +217,7 @@ class Analysis:
     def chance_of_lead(self, first: str, second: str) -> float | None:
         """Return the probability that the rating of `first` is higher than the rating of `second`.
 
-        In this docstring, *beat* includes a chain of bots (`fit.find_beaten`). If only `second` beat `first`, the games set no
+        A bot also counts as beaten if a chain of bots leads to it (`fit.find_beaten`). If only `second` beat `first`, the games set no
         lower limit to the lead of `first`, only the prior does; then the probability is at most 0.5. If only `first` beat
         `second`, the probability is at least 0.5. If each beat the other, it has no such limit.
 

@@ -104,8 +104,8 @@ def _shrinkage(
     """Return the part of the variance of a lead that a result removes: the function W of TrueSkill.
 
     The part is at least 0 and below 1. If two ratings are about 38 standard deviations apart, the probability of the result
-    or of its opposite is too small for a float. Then the library raises FloatingPointError or computes a value that is
-    impossible. Then this function returns the limit of W: 0 for a certain result, and 1 - 1 / inside² for an impossible one.
+    or of its opposite is too small for a float, and the library raises FloatingPointError or computes an impossible
+    value. In this case the function returns the limit of W: 0 for a certain result, and 1 - 1 / inside² for an impossible one.
     Near the bounds of the range, where `inside` is small, the library is exact.
 
     Args:

@@ -3,7 +3,7 @@
 bots/NAME/lock           locked while a copy of this bot is made or removed
 bots/NAME/new-*/bot      an unfinished copy, whose hash is not yet known
 bots/NAME/HASH/bot       the copy, in which the bot is built and from which it is run
-bots/NAME/HASH/source.tar the files before fetch and build, for other machines; only if the bot has one of both
+bots/NAME/HASH/source.tar the files before fetch and build, for other machines; only if the bot has a fetch or a build
 bots/NAME/HASH/build.log the output of fetch and build
 bots/NAME/HASH/ready     exists when the copy and its build are complete
 """
@@ -202,7 +202,7 @@ class Workshop:
     def discard(self, copy: Copy, is_used: Callable[[], bool]) -> None:
         """Remove a copy, unless `is_used` returns True. If the same content is submitted later, `copy` makes and builds a new copy.
 
-        While `is_used` is called and the copy is removed, no other process gets the copy from the method `copy`.
+        Meanwhile no other process gets the copy from the method `copy`. A process that has got it before finds it incomplete or gone.
         """
         with _lock(self._folder / copy.manifest.name):
             if not is_used():

@@ -322,7 +322,7 @@ def _filter_socketpair() -> bytes:
 def _filter_setsockopt() -> bytes:
     """Return instructions that refuse `setsockopt` with SO_LINGER, as a kernel without this option would.
 
-    With another error number, .NET would not close a socket whose connection it aborts.
+    .NET sets this option before it aborts a connection. It accepts this error number, and leaves the socket open after any other.
     """
     refused = _load_argument(2) + _if_equal(_SO_LINGER, _refuse(errno.ENOPROTOOPT))
     return b"".join((_load_argument(1), _if_equal(_SOL_SOCKET, refused), _op(_RETURN, _ALLOW)))

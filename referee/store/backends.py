@@ -92,7 +92,7 @@ class Sqlite:
             url = _read_only(url, immutable="1")
         elif read_only:
             url = _read_only(url)
-        # SQLAlchemy gives each thread a connection of its own from a pool.
+        # each transaction takes a connection from a pool, so several threads can use the engine
         self._engine = create_engine(url)
         event.listen(self._engine, "connect", _configure)
         event.listen(self._engine, "begin", self._check_file)
@@ -273,7 +273,7 @@ _ENCODINGS = {"UTF8", "SQL_ASCII"}
 _GONE_MS = 2_000
 """Milliseconds to wait for the lock that a referee holds while it plays.
 
-When a referee is killed, the server may free the lock of the killed referee a moment later.
+When a referee is killed, the server may need a moment until it frees the lock of that referee.
 """
 _WRITER = 0x6C696E6B
 """Key of the advisory lock that a writing transaction holds. Its four bytes are the letters "link"."""

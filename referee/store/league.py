@@ -472,7 +472,8 @@ class League:
 def write_patiently(write: Callable[[], None]) -> None:
     """Call `write`, which stores what cannot be made again. If the database fails, try again for about a minute.
 
-    A StoreError is tried again, and so is a UserError that an OperationalError caused. Any other error is raised at once.
+    A StoreError is tried again, and so is a UserError that an OperationalError caused, because `write` may open the league anew and
+    find no server. Any other error is raised at once.
     """
     for _ in range(_WRITE_TRIES - 1):
         next_s = time.monotonic() + _TRY_S

@@ -49,7 +49,7 @@ MAX_RECORD_SIZE = 2**26
 end of the bot's standard error, which takes up to 12 KiB if it is not text. Each of five seats can have 1,000
 strikes, so a record can have about 60 MB."""
 _MAX_EXTENSIONS = 1000
-"""The most extensions of a tournament. Checking one extension by a balanced choice of 1,000 bots takes about a second."""
+"""The most extensions of a tournament. Checking one whose tables are a balanced choice of 1,000 bots takes about a second."""
 _RATING_DECIMALS = 6
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]

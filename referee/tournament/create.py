@@ -98,7 +98,7 @@ def check_bots(config: TournamentConfig, roster: Roster | None) -> None:
         roster: the roster of the league; None if there is no league yet.
 
     Raises UserError if a bot has a bad manifest, does not play a ruleset of the tournament, sets a higher limit than
-    the tournament allows, is retired, or is listed twice. A retired variant is found only by `enter_bots`. Raises
+    the tournament allows, is retired, or is listed twice. It does not notice a retired variant; `enter_bots` does. Raises
     NotFoundError if a bot is listed by name, and the league has no bot of this name. If several bots are wrong, the
     error is a UserError with at least one line for each of them.
     """

@@ -157,7 +157,7 @@ class _Endpoints:
 
 
 def _handle_error(league: League, _request: Request, error: Exception) -> Response:
-    """Return a page that says what is wrong and leads back to the league. It does not say where the league is stored."""
+    """Return a page that says what is wrong and leads back to the league. The page does not say where the league is stored."""
     if isinstance(error, HTTPException):
         is_missing = error.status_code == 404  # noqa: PLR2004
         text = "There is no page at this address." if is_missing else error.detail

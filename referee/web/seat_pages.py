@@ -1,7 +1,7 @@
 """Serve the seat for people: choose a game, play it, and look at it afterwards.
 
 All addresses below `/sit/` have the token of the lobby, so that only people who know the token can play. POST requests are accepted
-only there. Browsers must not keep these responses, and the module `cache` is not used for them.
+only there. Browsers must not keep these responses, and neither does the server, because each game changes all the time.
 """
 
 from __future__ import annotations

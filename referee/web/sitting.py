@@ -146,7 +146,7 @@ class Sitting:
         self.is_stored = False
         """Whether the league has the game."""
         self.seen_at_s = time.monotonic()
-        """When the last request for news began or ended; before, when the game was created. On the monotonic clock."""
+        """When the last request for news began or ended; before the first one, when the game was created. On the monotonic clock."""
         self._store = store
         self._explain = explain
         self._news = asyncio.Event()

@@ -5,8 +5,8 @@
  * `referee/web/board.py` describes them, and the data of a game.
  *
  * Part 1 makes the tables and sentences of a game. It knows no page, so that Node can test it. Part 2 draws them.
- * An event says which cards moved, and `CHANGES` moves them. Only three rules of the game are here: the points of a seat, which
- * seat is active, and what a seat may see.
+ * An event says which cards moved, and `CHANGES` moves them. Of the rules, only three are here: the points of a seat, which
+ * seat is active, and which cards a seat sees.
  *
  * In a running game, the hand of another seat has unknown cards. The count at the index `HIDDEN` is their number.
  */
