@@ -54,7 +54,8 @@ from referee.rules.ruleset import RULESETS, Ruleset
 from referee.sandbox import Isolation
 from referee.sandbox.ladder import make_launcher
 from referee.sandbox.launcher import Launcher
-from referee.store.league import League, write_patiently
+from referee.store.database import write_patiently
+from referee.store.league import League
 from referee.tournament.config_file import MAX_SECONDS, MIN_SECONDS, ClocksTable, check_bank
 from referee.tournament.config_reader import make_clocks
 from referee.tournament.game_player import make_free_task, play_free_game

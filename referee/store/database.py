@@ -7,7 +7,8 @@ SQLite and PostgreSQL.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 _MIGRATIONS = Path(__file__).with_name("migrations")
+_WRITE_TRIES = 12
+"""How often `write_patiently` tries."""
+_TRY_S = 5.0
+"""The shortest time in seconds between the starts of two tries. Without it, all tries on a full disk would be over at once."""
 
 
 class Backend(Protocol):
@@ -226,6 +231,23 @@ class Database:
 
     def _not_unicode(self, error: UnicodeEncodeError) -> UserError:
         return UserError(f"{self.where}: {error.object!r} is not Unicode")
+
+
+def write_patiently(write: Callable[[], None]) -> None:
+    """Call `write`, which stores what cannot be made again. If the database fails, try again for about a minute.
+
+    A StoreError is tried again, and so is a UserError that an OperationalError caused, because `write` may open the league anew and
+    find no server. Any other error is raised at once.
+    """
+    for _ in range(_WRITE_TRIES - 1):
+        next_s = time.monotonic() + _TRY_S
+        try:
+            return write()
+        except (StoreError, UserError) as error:
+            if isinstance(error, UserError) and not isinstance(error.__cause__, OperationalError):
+                raise
+        time.sleep(max(0.0, next_s - time.monotonic()))
+    return write()
 
 
 def _revision(connection: Connection) -> str | None:

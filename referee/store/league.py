@@ -6,15 +6,12 @@ If the user gives no URL of a database, the database is a file in the league fol
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from sqlalchemy.exc import OperationalError
-
-from referee.errors import NotFoundError, RefereeError, StoreError, UserError
+from referee.errors import NotFoundError, RefereeError, UserError
 from referee.records import BotId, ChargedFault, GameRecord, GameResult, ScheduledGame
 from referee.store import (
     GameChoice,
@@ -44,10 +41,6 @@ if TYPE_CHECKING:
 
 _FILE = "league.db"
 _LOCK = "lock"
-_WRITE_TRIES = 12
-"""How often `write_patiently` tries."""
-_TRY_S = 5.0
-"""The shortest time in seconds between the starts of two tries. Without it, all tries on a full disk would be over at once."""
 
 
 class League:
@@ -467,23 +460,6 @@ class League:
         """Save a checkpoint. An older checkpoint with the name is replaced."""
         with self._database.writing() as connection:
             writes.keep_checkpoint(connection, name, content)
-
-
-def write_patiently(write: Callable[[], None]) -> None:
-    """Call `write`, which stores what cannot be made again. If the database fails, try again for about a minute.
-
-    A StoreError is tried again, and so is a UserError that an OperationalError caused, because `write` may open the league anew and
-    find no server. Any other error is raised at once.
-    """
-    for _ in range(_WRITE_TRIES - 1):
-        next_s = time.monotonic() + _TRY_S
-        try:
-            return write()
-        except (StoreError, UserError) as error:
-            if isinstance(error, UserError) and not isinstance(error.__cause__, OperationalError):
-                raise
-        time.sleep(max(0.0, next_s - time.monotonic()))
-    return write()
 
 
 def url_without_password(db: str) -> str:

@@ -23,7 +23,8 @@ from referee.roster.workshop import Workshop
 from referee.rules.ruleset import RULESETS, Ruleset
 from referee.sandbox import Rung
 from referee.store import StoredBot
-from referee.store.league import League, write_patiently
+from referee.store.database import write_patiently
+from referee.store.league import League
 from referee.tournament.person import PersonGame
 from referee.web.problems import explain
 from referee.web.sitting import Sitting

@@ -95,7 +95,7 @@ def played(monkeypatch):
 
 @pytest.mark.usefixtures("played")
 def test_game_is_stored_when_the_database_is_free_again(here, monkeypatch):
-    monkeypatch.setattr("referee.store.league._TRY_S", 0.0)
+    monkeypatch.setattr("referee.store.database._TRY_S", 0.0)
     problems = iter([StoreError("locked"), StoreError("locked")])
     add_games = League.add_games
 
@@ -125,7 +125,7 @@ def test_printed_seed_can_be_typed_in_a_shell(here):
 @pytest.mark.usefixtures("played")
 @pytest.mark.parametrize("more", [(), ("--json",)])
 def test_game_that_cannot_be_stored_is_shown_before_the_error(here, monkeypatch, more):
-    monkeypatch.setattr("referee.store.league._TRY_S", 0.0)
+    monkeypatch.setattr("referee.store.database._TRY_S", 0.0)
 
     def fail(_league, _records):
         raise StoreError("league.db: database is locked")

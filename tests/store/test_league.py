@@ -13,9 +13,9 @@ from records import NAMES, SEED, add_bot, bot, faulty, filled, played, schedule,
 from referee.errors import Cause, NotFoundError, StoreError, UserError
 from referee.records import BotId, Usage
 from referee.schedule import Deals
-from referee.store import NewExtension, RoundProgress, StoredUsage
-from referee.store import league as league_module
-from referee.store.league import League, write_patiently
+from referee.store import NewExtension, RoundProgress, StoredUsage, database
+from referee.store.database import write_patiently
+from referee.store.league import League
 
 TWICE = "UNIQUE|unique"
 """What the databases say about a violated unique constraint."""
@@ -81,7 +81,7 @@ def test_nothing_is_added_if_the_version_is_known_or_none_is_chosen(league):
 
 
 def test_patient_write_tries_again_while_the_database_is_locked_but_not_for_ever(monkeypatch):
-    monkeypatch.setattr(league_module, "_TRY_S", 0.0)
+    monkeypatch.setattr(database, "_TRY_S", 0.0)
     tries = []
 
     def write(enough):
@@ -98,7 +98,7 @@ def test_patient_write_tries_again_while_the_database_is_locked_but_not_for_ever
 
 
 def test_patient_write_waits_after_an_error_that_comes_at_once(monkeypatch):
-    monkeypatch.setattr(league_module, "_TRY_S", 0.2)
+    monkeypatch.setattr(database, "_TRY_S", 0.2)
     errors = iter([StoreError("database or disk is full")] * 2)
 
     def write():
@@ -111,7 +111,7 @@ def test_patient_write_waits_after_an_error_that_comes_at_once(monkeypatch):
 
 
 def test_patient_write_tries_again_if_the_database_cannot_be_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(league_module, "_TRY_S", 0.0)
+    monkeypatch.setattr(database, "_TRY_S", 0.0)
     folder, away = tmp_path / "league", tmp_path / "away"
     League.open(folder, create=True).close()
     (folder / "league.db").rename(away)
@@ -131,7 +131,7 @@ def test_patient_write_tries_again_if_the_database_cannot_be_read(tmp_path, monk
 
 
 def test_game_whose_commit_was_not_confirmed_is_found_at_the_next_try(league, monkeypatch):
-    monkeypatch.setattr(league_module, "_TRY_S", 0.0)
+    monkeypatch.setattr(database, "_TRY_S", 0.0)
     game, other = filled(league)[:2]
     add = league.add_game
 

@@ -110,7 +110,7 @@ async def test_machine_without_resources_refuses_the_game(lobby, monkeypatch):
 
 
 async def test_game_is_stored_when_the_database_is_free_again(lobby, monkeypatch):
-    monkeypatch.setattr("referee.store.league._TRY_S", 0.0)
+    monkeypatch.setattr("referee.store.database._TRY_S", 0.0)
     sitting = lobby.game(await lobby.start(replace(WISH, store=True)))
     stored, opened = [], lobby._open_league
     tries = iter([StoreError("locked"), StoreError("locked"), None])
