@@ -112,14 +112,16 @@ def test_connection_cut_while_storing_a_game_stores_nothing(place, postgres):
 OF_ENCODING = "ENCODING '{}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
 
 
-def test_a_database_whose_encoding_lacks_characters_is_refused(postgres, tmp_path):
+def test_a_database_whose_encoding_cannot_store_every_character_is_refused(postgres, tmp_path):
     with postgres.database(OF_ENCODING.format("LATIN1")) as url:
-        with pytest.raises(UserError, match=r"encoding LATIN1 lacks .*: `createdb -E UTF8"):
+        with pytest.raises(
+            UserError, match=r"encoding LATIN1 cannot store every .*: `createdb -E UTF8"
+        ):
             League.open(tmp_path, create=True, db=url)
         assert not League.exists_at(tmp_path, url)
 
 
-def test_nothing_is_played_in_a_league_whose_encoding_lacks_characters(
+def test_nothing_is_played_in_a_league_whose_encoding_cannot_store_every_character(
     postgres, tmp_path, monkeypatch
 ):
     with postgres.database(OF_ENCODING.format("LATIN1")) as url:
@@ -128,7 +130,10 @@ def test_nothing_is_played_in_a_league_whose_encoding_lacks_characters(
             League.open(tmp_path, create=True, db=url).close()
         with League.open(tmp_path, create=False, db=url) as league:
             assert league.bots() == []
-            with pytest.raises(UserError, match="encoding LATIN1 lacks"), league.lock():
+            with (
+                pytest.raises(UserError, match="encoding LATIN1 cannot store every"),
+                league.lock(),
+            ):
                 pytest.fail("the lock was taken")
 
 
