@@ -207,12 +207,12 @@ def test_game_that_cannot_be_played_is_refused_with_the_form(visitor, fields, pr
 
 
 @MORE
-def test_database_that_cannot_be_written_is_named_without_its_place(visitor, here):
+def test_database_that_cannot_be_written_is_explained_without_its_place(visitor, here):
     with here.database() as database:
         database.execute("BEGIN IMMEDIATE")
         refused = visitor.post(visitor.lobby, GAME | {"store": "on"})
     assert refused.status_code == 400
-    assert "locked" in refused.text
+    assert "The database of the league does not work at the moment." in refused.text
     assert "league.db" not in refused.text
 
 
