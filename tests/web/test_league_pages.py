@@ -374,8 +374,7 @@ def test_seed_is_shown_only_after_the_end(here, client, tmp_path):
 
 def test_tournament_without_games_says_so(here, tmp_path):
     with closing(sqlite3.connect(copy_league(here, tmp_path))) as database:
-        for table in ("faults", "seats", "results", "records"):
-            database.execute(f"DELETE FROM {table}")  # noqa: S608
+        delete_games_after(database, 0)
         database.execute("UPDATE tournaments SET finished_at_us = NULL")
         database.commit()
     with League.open_read_only(tmp_path / "league") as league:
@@ -391,8 +390,7 @@ def test_tournament_without_games_says_so(here, tmp_path):
 
 def test_one_game_is_counted_in_the_singular(here, client, tmp_path):
     with closing(sqlite3.connect(copy_league(here, tmp_path))) as database:
-        for table in ("faults", "seats", "records", "results"):
-            database.execute(f"DELETE FROM {table} WHERE game_id > 1")  # noqa: S608
+        delete_games_after(database, 1)
         database.execute("UPDATE tournaments SET finished_at_us = NULL")
         database.commit()
     with League.open_read_only(tmp_path / "league") as league:
@@ -411,8 +409,7 @@ def test_one_game_is_counted_in_the_singular(here, client, tmp_path):
 def test_unfinished_tournament_shows_its_next_games(here, client, tmp_path):
     assert "Next games" not in client.get("/tournaments/cup").text
     with closing(sqlite3.connect(copy_league(here, tmp_path))) as database:
-        for table in ("faults", "seats", "records", "results"):
-            database.execute(f"DELETE FROM {table} WHERE game_id > 4")  # noqa: S608
+        delete_games_after(database, 4)
         database.commit()
     with League.open_read_only(tmp_path / "league") as league:
         views = LeagueViews(league)
@@ -425,6 +422,12 @@ def test_unfinished_tournament_shows_its_next_games(here, client, tmp_path):
         for game in expected
     ]
     assert len(shown) > 10
+
+
+def delete_games_after(database, number):
+    """Delete all games but the first `number` games of the league."""
+    for table in ("faults", "seats", "records", "results"):
+        database.execute(f"DELETE FROM {table} WHERE game_id > ?", (number,))  # noqa: S608
 
 
 def copy_league(here, folder):
