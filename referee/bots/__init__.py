@@ -4,3 +4,33 @@
 with the stream of a bot. `process` starts the program in the folder and opens the stream; `player` keeps the bot
 processes and plays games with them. `referee.sandbox` starts, limits and ends any untrusted program, bot or not.
 """
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from referee.records import BotId
+from referee.rules.ruleset import RULESETS
+from referee.sandbox import DEFAULT_LIMITS, Limits
+
+PYTHON_PACKAGES = "site-packages"
+"""The folder of a bot with its packages for Python. Its build and its processes get it as PYTHONPATH."""
+Transport = Literal["unix", "tcp"]
+"""What a bot connects to: a UNIX socket, or a port of 127.0.0.1 if its gRPC library has no UNIX sockets."""
+
+
+@dataclass(frozen=True, slots=True)
+class BotSpec:
+    """Everything that is needed to start a bot."""
+
+    bot: BotId
+    folder: Path
+    """The working directory of the bot's process; an absolute path."""
+    command: tuple[str, ...]
+    """The program and its arguments."""
+    rulesets: tuple[str, ...] = tuple(RULESETS)
+    """The names of the rulesets that the bot plays."""
+    transport: Transport = "unix"
+    limits: Limits = DEFAULT_LIMITS

@@ -26,6 +26,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from referee.bots import PYTHON_PACKAGES
 from referee.bots.fetch import (
     PROXY_PORT,
     Fetch,
@@ -39,7 +40,6 @@ from referee.bots.fetch import (
     rustup_folders,
     take_result,
 )
-from referee.bots.manifest import PYTHON_PACKAGES
 from referee.bots.registries import Registries, read_registries
 from referee.errors import Forfeit, UserError, VoidGame
 from referee.sandbox import NO_ACCESS, Access, Limits

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import getproxies_environment
 
+from referee.bots import PYTHON_PACKAGES
 from referee.bots.dependencies import CHECKS
-from referee.bots.manifest import PYTHON_PACKAGES
 from referee.bots.registries import Registries, bare_url
 from referee.errors import UserError
 from referee.sandbox.folders import find_home, require_home

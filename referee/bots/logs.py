@@ -28,8 +28,8 @@ from typing import Any, cast
 
 from google.protobuf.json_format import MessageToDict
 
+from referee.bots import BotSpec
 from referee.bots.inbox import MESSAGE_LIMIT
-from referee.bots.manifest import BotSpec
 from referee.bots.server import Stream
 from referee.pb import play_pb2
 from referee.protocol import messages

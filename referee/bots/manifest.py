@@ -9,11 +9,12 @@ import os
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from referee import toml_file
+from referee.bots import BotSpec, Transport
 from referee.errors import UserError, did_you_mean
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
@@ -21,8 +22,6 @@ from referee.sandbox import DEFAULT_LIMITS, Limits
 from referee.toml_file import FileModel, Line, Name, text_schema
 
 FILE_NAME = "bot.toml"
-PYTHON_PACKAGES = "site-packages"
-"""The folder of a bot with its packages for Python. Its build and its processes get it as PYTHONPATH."""
 MAX_WORDS = 1000
 """The most words in a command. bubblewrap takes 9,000 arguments, and those of the sandbox are among them."""
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,31}")
@@ -30,23 +29,6 @@ _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,31}")
 
 RULESET_SCHEMA = {"type": "string", "enum": list(RULESETS)}
 """How a JSON Schema describes the name of a ruleset."""
-Transport = Literal["unix", "tcp"]
-"""What a bot connects to: a UNIX socket, or a port of 127.0.0.1 if its gRPC library has no UNIX sockets."""
-
-
-@dataclass(frozen=True, slots=True)
-class BotSpec:
-    """Everything that is needed to start a bot."""
-
-    bot: BotId
-    folder: Path
-    """The working directory of the bot's process; an absolute path."""
-    command: tuple[str, ...]
-    """The program and its arguments."""
-    rulesets: tuple[str, ...] = tuple(RULESETS)
-    """The names of the rulesets that the bot plays."""
-    transport: Transport = "unix"
-    limits: Limits = DEFAULT_LIMITS
 
 
 class LimitsTable(FileModel):

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from referee.bots import BotSpec
 from referee.bots.flood import FloodWatch, GrpcThreads
 from referee.bots.logs import LogSettings
-from referee.bots.manifest import BotSpec
 from referee.bots.outbox import Cores
 from referee.bots.process import BotProcess
 from referee.clocks import UNLIMITED_US, Clocks

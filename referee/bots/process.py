@@ -14,10 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from referee.bots import PYTHON_PACKAGES, BotSpec
 from referee.bots.attach import AttachLauncher
 from referee.bots.clock import Clock
 from referee.bots.logs import LogSettings
-from referee.bots.manifest import PYTHON_PACKAGES, BotSpec
 from referee.bots.outbox import Cores
 from referee.bots.server import OWN, BotServer, ReachableServer, Sender, Stream
 from referee.bots.session import Session

@@ -20,8 +20,8 @@ from pathlib import Path
 
 import grpc
 
+from referee.bots import Transport
 from referee.bots.inbox import FLOOD_QUOTA
-from referee.bots.manifest import Transport
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
 from referee.pb import play_pb2
 from referee.sandbox.connections import open_connections, refuse_descriptors

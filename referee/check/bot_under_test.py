@@ -11,8 +11,8 @@ from pathlib import Path
 
 import psutil
 
+from referee.bots import BotSpec
 from referee.bots.logs import LogSettings
-from referee.bots.manifest import BotSpec
 from referee.bots.process import BotProcess
 from referee.check import CheckUsage, Latency, StepFailure, fault_text
 from referee.clocks import Clocks

@@ -6,9 +6,10 @@ import signal
 import time
 from pathlib import Path
 
+from referee.bots import BotSpec
 from referee.bots.build import LIMIT_S
 from referee.bots.logs import LogSettings
-from referee.bots.manifest import BotSpec, Manifest, load_manifest
+from referee.bots.manifest import Manifest, load_manifest
 from referee.bots.process import GOODBYE_S, TERM_S, Shutdown
 from referee.check import (
     Finding,

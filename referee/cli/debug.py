@@ -14,8 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from referee import toml_file
+from referee.bots import BotSpec
 from referee.bots.logs import LogSettings
-from referee.bots.manifest import BotSpec, load_manifest
+from referee.bots.manifest import load_manifest
 from referee.check import action_text, count_text, fault_text, kind_name
 from referee.cli.isolation import (
     IsolationOption,

@@ -18,9 +18,10 @@ import uvloop
 from rich.console import Console
 from rich.text import Text
 
+from referee.bots import BotSpec
 from referee.bots.attach import AttachLauncher
 from referee.bots.fetch import plan_fetches
-from referee.bots.manifest import BotSpec, Manifest, Variant, load_manifest
+from referee.bots.manifest import Manifest, Variant, load_manifest
 from referee.cli.options import JsonOption, notes, show_table, write
 from referee.errors import NotFoundError, UserError
 from referee.reports.checks import ProtectionRow, RefusalRow, protection_rows, refusal_rows

@@ -14,7 +14,8 @@ import typer
 import uvloop
 
 from referee import toml_file
-from referee.bots.manifest import BotSpec, load_manifest
+from referee.bots import BotSpec
+from referee.bots.manifest import load_manifest
 from referee.cli.games import Position, find_position, show_record
 from referee.cli.isolation import (
     IsolationOption,

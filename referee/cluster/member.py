@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from referee.bots.manifest import BotSpec
+from referee.bots import BotSpec
 from referee.errors import UserError
 from referee.records import BotId, GameRecord
 from referee.roster.workshop import BuildError, Workshop

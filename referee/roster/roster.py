@@ -21,8 +21,9 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from referee.bots import BotSpec
 from referee.bots import snapshot as snapshots
-from referee.bots.manifest import FILE_NAME, BotSpec, Manifest, Variant, load_manifest
+from referee.bots.manifest import FILE_NAME, Manifest, Variant, load_manifest
 from referee.errors import UserError
 from referee.records import BotId
 from referee.roster import PERSON, find_bot, versions_of

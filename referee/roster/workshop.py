@@ -22,10 +22,11 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from referee.bots import BotSpec
 from referee.bots import snapshot as snapshots
 from referee.bots.build import Built, build
 from referee.bots.fetch import plan_fetches
-from referee.bots.manifest import FILE_NAME, BotSpec, Manifest, Variant, load_manifest
+from referee.bots.manifest import FILE_NAME, Manifest, Variant, load_manifest
 from referee.errors import UserError
 from referee.sandbox.folders import remove_folder
 from referee.sandbox.launcher import Launcher

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from referee.bots import BotSpec
 from referee.bots.logs import LogSettings
-from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.errors import RefereeError
 from referee.match.play import GameSetup

@@ -15,7 +15,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from dataclasses import dataclass, replace
 
 from referee import deals
-from referee.bots.manifest import BotSpec
+from referee.bots import BotSpec
 from referee.clocks import Clocks
 from referee.errors import PROCESS_CAUSES, RefereeError
 from referee.match.play import GameSetup

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from referee import deals
-from referee.bots.manifest import FILE_NAME, BotSpec, Variant, load_manifest
+from referee.bots import BotSpec
+from referee.bots.manifest import FILE_NAME, Variant, load_manifest
 from referee.errors import NotFoundError, RefereeError, UserError
 from referee.records import BotId, ScheduledGame
 from referee.roster.roster import Roster

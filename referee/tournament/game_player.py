@@ -21,8 +21,8 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from referee import deals
+from referee.bots import BotSpec
 from referee.bots.logs import LogSettings
-from referee.bots.manifest import BotSpec
 from referee.bots.player import BotPlayer, BotPool, GameOpening
 from referee.bots.process import BotProcess
 from referee.clocks import UNLIMITED_US, Clocks

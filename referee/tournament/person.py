@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import uvloop
 
-from referee.bots.manifest import BotSpec
+from referee.bots import BotSpec
 from referee.errors import RefereeError
 from referee.records import BotId, Fault, GameRecord, Move, Reply, Request
 from referee.roster.roster import check_unisolated

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from referee import deals
+from referee.bots import BotSpec
 from referee.bots.logs import LogSettings
-from referee.bots.manifest import BotSpec
 from referee.bots.player import BotPlayer, GameOpening
 from referee.bots.process import BotProcess
 from referee.clocks import UNLIMITED_US, SeatClock

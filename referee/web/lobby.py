@@ -14,7 +14,7 @@ from typing import Self
 
 from starlette.concurrency import run_in_threadpool
 
-from referee.bots.manifest import BotSpec
+from referee.bots import BotSpec
 from referee.errors import NotFoundError, RefereeError, UserError
 from referee.records import BotId, GameRecord
 from referee.roster import find_bot

@@ -35,7 +35,7 @@ from referee import configure_process
 configure_process()  # before anything imports gRPC
 
 from referee import deals
-from referee.bots.manifest import BotSpec
+from referee.bots import BotSpec
 from referee.clocks import Clocks
 from referee.errors import Cause, UserError
 from referee.match.play import GameSetup

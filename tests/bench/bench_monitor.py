@@ -19,7 +19,7 @@ from referee import configure_process
 
 configure_process()  # before anything imports gRPC
 
-from referee.bots.manifest import BotSpec
+from referee.bots import BotSpec
 from referee.bots.process import BotProcess
 from referee.records import BotId
 from referee.sandbox.process_group import ProcessGroupLauncher

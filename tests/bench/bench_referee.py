@@ -41,7 +41,7 @@ import uvloop
 from bare_stream import Letter
 
 from referee import deals
-from referee.bots.manifest import BotSpec
+from referee.bots import BotSpec
 from referee.clocks import Clocks, DecisionTime
 from referee.match.play import GameSetup
 from referee.protocol import messages

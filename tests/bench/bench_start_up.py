@@ -28,7 +28,7 @@ from referee import configure_process
 
 configure_process()  # before anything imports gRPC
 
-from referee.bots.manifest import BotSpec
+from referee.bots import BotSpec
 from referee.bots.player import BotPool
 from referee.clocks import Clocks
 from referee.records import BotId

@@ -5,9 +5,8 @@ import json
 
 import pytest
 
-from referee.bots import logs
+from referee.bots import BotSpec, logs
 from referee.bots.logs import LogSettings
-from referee.bots.manifest import BotSpec
 from referee.pb import play_pb2, table_pb2
 from referee.records import BotId
 from referee.sandbox import Limits

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from referee.bots.manifest import BotSpec, Variant, load_bot, load_manifest
+from referee.bots import BotSpec
+from referee.bots.manifest import Variant, load_bot, load_manifest
 from referee.errors import UserError
 from referee.records import BotId
 from referee.sandbox import Limits

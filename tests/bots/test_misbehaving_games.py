@@ -12,8 +12,7 @@ import psutil
 import pytest
 from extended import extend_all_but
 
-from referee.bots import process
-from referee.bots.manifest import BotSpec
+from referee.bots import BotSpec, process
 from referee.clocks import Clocks
 from referee.errors import Cause
 from referee.match.replay import check_record

@@ -9,8 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from referee.bots import process
-from referee.bots.manifest import BotSpec
+from referee.bots import BotSpec, process
 from referee.bots.player import BotPool
 from referee.clocks import Clocks
 from referee.errors import Cause, Evidence, Forfeit, VoidGame

@@ -65,6 +65,22 @@ def test_help_and_typos_load_nothing_heavy(words, code, output):
     assert commands & modules == set()
 
 
+@pytest.mark.parametrize(
+    ("module", "slow"),
+    [
+        ("referee.tournament.worker", {"sqlalchemy", "numpy", "scipy", "pydantic"}),
+        ("referee.cli.run", {"scipy.optimize", "alembic"}),
+    ],
+)
+def test_processes_of_a_run_start_without_slow_modules_that_they_seldom_need(module, slow):
+    script = f"import sys, {module}; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert module in done.stdout.split()
+    assert slow.isdisjoint(done.stdout.split())
+
+
 def test_help_lists_commands_by_the_first_line_of_their_docstrings():
     commands = all_commands()
     assert {f"referee {words}" for words in _COMMANDS} <= set(commands)

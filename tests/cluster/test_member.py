@@ -9,7 +9,7 @@ import pytest
 from orders import game_order
 from test_remote_workers import REQUEST
 
-from referee.bots.manifest import BotSpec
+from referee.bots import BotSpec
 from referee.clocks import Clocks
 from referee.cluster import member
 from referee.cluster.member import Deployment, MissingCopyError, Place

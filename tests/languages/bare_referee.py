@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Self
 
-from referee.bots.manifest import BotSpec
+from referee.bots import BotSpec
 from referee.bots.process import GOODBYE_S
 from referee.bots.server import BotServer, Stream
 from referee.pb import play_pb2

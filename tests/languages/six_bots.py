@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 from strongest_isolation import strongest
 
-from referee.bots.manifest import BotSpec
+from referee.bots import BotSpec
 from referee.roster.workshop import BuildError, Workshop
 from referee.sandbox.ladder import make_launcher
 

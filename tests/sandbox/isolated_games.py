@@ -12,7 +12,7 @@ from orders import game_order
 from own_cgroups import own_cgroups
 from strongest_isolation import strongest
 
-from referee.bots.manifest import BotSpec
+from referee.bots import BotSpec
 from referee.clocks import Clocks
 from referee.match.replay import check_record
 from referee.records import BotId

@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from referee import deals
-from referee.bots.manifest import BotSpec
+from referee.bots import BotSpec
 from referee.bots.player import BotPlayer, BotPool
 from referee.clocks import SECOND_US, Clocks
 from referee.errors import Cause, Evidence, Forfeit, VoidGame

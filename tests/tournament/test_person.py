@@ -13,7 +13,8 @@ from unittest.mock import patch
 import psutil
 import pytest
 
-from referee.bots.manifest import BotSpec, load_manifest
+from referee.bots import BotSpec
+from referee.bots.manifest import load_manifest
 from referee.errors import Cause
 from referee.match.replay import check_record, replay_moves
 from referee.records import BotId
