@@ -35,7 +35,6 @@ from itertools import pairwise
 from math import ceil, sqrt
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from referee.ratings.analysis import Analysis
@@ -296,6 +295,7 @@ def _find_bound(leads: Floats, weights: Floats, deviation: float, spent: float) 
         deviation: the standard deviation of the change by these games.
         spent: the part of the error for this look.
     """
+    from scipy.optimize import brentq  # noqa: PLC0415 - loads slowly, and most tournaments have no looks
 
     def excess(bound: float) -> float:
         return float(ndtr((leads - bound) / deviation) @ weights) - spent
