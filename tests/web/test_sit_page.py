@@ -254,6 +254,7 @@ def test_person_who_steps_back_stays_there_until_back_to_now(sit_down):
 def test_skip_link_stays_at_the_newest_move(sit_down):
     page, server = sit_down()
     wait_for_turn(page)
+    expect(page).to_have_url(f"{server.url}#move={server.running.moves}")  # written a moment later
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(page).to_have_url(f"{server.url}#main")
