@@ -124,15 +124,15 @@ def compare(
     found = judged.compare(first, second)
     if ruleset is not None:
         found = {name: each for name, each in found.items() if name == ruleset}
-    if not found and not judged.basis:
+    if not found and not judged.look:
         raise UserError(f"{first} and {second} have not played by the same ruleset")
     if as_json:
         write(json_text([each.row() for each in found.values()]))
         return
     for each in found.values():
         console.print(each.sentence(), soft_wrap=True)
-    if judged.basis:
-        console.print(judged.basis, soft_wrap=True)
+    if basis := judged.basis(found, (first, second)):
+        console.print(basis, soft_wrap=True)
 
 
 def _read_history(

@@ -153,8 +153,9 @@ def settled(
         wide=wide,
         columns=columns,
     )
-    if judged.basis and not (as_json or as_csv):
-        console.print(judged.basis, soft_wrap=True)
+    basis = judged.basis({row.ruleset for row in rows})
+    if basis and not (as_json or as_csv):
+        console.print(basis, soft_wrap=True)
 
 
 @app.command()

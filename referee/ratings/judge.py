@@ -163,6 +163,10 @@ class Verdicts:
         first, second = sorted((bot, other), key=_sort(analysis).index)
         return _judge(self._test, ruleset, analysis, (first, second), self.final)
 
+    def needed_chance(self, ruleset: str, bot: str, other: str) -> float:
+        """Return the least probability that one of two bots is better, with which a test of this look finds it ahead."""
+        return self._test.needed_chance(ruleset, bot, other)
+
 
 @dataclass(frozen=True, slots=True)
 class _Test:
@@ -183,14 +187,19 @@ class _Test:
         ahead = analysis.chance_of_lead(bot, below)
         if ahead is None:
             return Verdict.OPEN
-        data = self._list_data((ruleset, bot), (ruleset, below))
-        # half for each side, because the games themselves have chosen which bot leads
-        if ahead >= 1 - allowed_errors(self.looks, self.error / 2, data)[-1]:
+        if ahead >= self.needed_chance(ruleset, bot, below):
             return Verdict.AHEAD
         doubt = analysis.doubt_of_equality(bot, below, self.margin)
         # at most 0.5, so a lead above the margin is never called equal
+        data = self._list_data((ruleset, bot), (ruleset, below))
         allowed = allowed_errors(self.looks, self.error, data)[-1]
         return Verdict.EQUAL if doubt is not None and doubt < allowed else Verdict.OPEN
+
+    def needed_chance(self, ruleset: str, bot: str, below: str) -> float:
+        """Return the least probability of a lead with which a bot is surely better than the other one."""
+        data = self._list_data((ruleset, bot), (ruleset, below))
+        # half for each side, because the games themselves have chosen which bot leads
+        return 1 - allowed_errors(self.looks, self.error / 2, data)[-1]
 
     def _list_data(self, bot: tuple[str, str], below: tuple[str, str]) -> tuple[float, ...]:
         """Return how much was known about the lead at each look so far, as a multiple of what was known at the first look.

@@ -9,7 +9,7 @@ makes a single test of all selected games.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
@@ -33,7 +33,7 @@ from referee.reports.selection import GameFilter, analyses
 from referee.reports.statistics import NeighbourRow, PairRow, make_pair_row, neighbour_rows
 from referee.result_columns import ResultColumns
 from referee.store.league import League
-from referee.tournament.config import count_rounds, list_look_rounds
+from referee.tournament.config import TournamentConfig, count_rounds, list_look_rounds
 from referee.tournament.course import take_looks
 from referee.tournament.create import TournamentState, find_state
 
@@ -56,8 +56,35 @@ class Judgement:
 
     verdicts: Verdicts
     condition: StopCondition
-    basis: str
-    """Says which look of which tournament gave the verdicts, or why a single test is less sure than it says; may be empty."""
+    look: str = ""
+    """Says which look of which tournament gave the verdicts; empty for a single test."""
+    stopping: tuple[TournamentConfig, ...] = ()
+    """For a single test: the tournaments of the league that their results could stop."""
+
+    def basis(self, rulesets: Collection[str], bots: Collection[str] = ()) -> str:
+        """Say which look gave the verdicts, or why a single test is less sure than it says. Return "" if there is nothing to say.
+
+        Args:
+            rulesets: the names of the rulesets of the verdicts.
+            bots: the bots that the verdicts are about, each as `name@version`; empty for all bots.
+        """
+        found = [
+            each
+            for each in self.stopping
+            if any(stage.ruleset.name in rulesets for stage in each.stages)
+        ]
+        if not found:
+            return self.look
+        text = (
+            f"Some of these games are from tournaments that their results could stop ({', '.join(each.name for each in found)})."
+            " A single test of all games is then wrong more often than its confidence says."
+        )
+        with_bots = [
+            each.name for each in found if {entry.text for entry in each.bots}.issuperset(bots)
+        ]
+        if with_bots:
+            text += f" For the verdicts of one of these tournaments: --tournament {with_bots[0]}."
+        return text
 
     def neighbour_rows(self, ruleset: str | None = None) -> list[NeighbourRow]:
         """Return a row for each pair of neighbours in the standings, ruleset by ruleset. None means all rulesets."""
@@ -110,6 +137,7 @@ class Judgement:
                 analysis.pair(bot, other),
                 self.verdicts.compare(ruleset, bot, other),
                 self.condition,
+                self.verdicts.needed_chance(ruleset, bot, other),
             )
             for ruleset, analysis in self.verdicts.analyses.items()
             if {bot, other} <= set(analysis.results.bots)
@@ -124,6 +152,8 @@ class Comparison:
     figures: PairFigures
     verdict: PairVerdict
     condition: StopCondition
+    needed: float
+    """The least probability with which the test finds one of the two bots ahead."""
 
     def row(self) -> ComparisonRow:
         """Return the comparison as a row."""
@@ -135,6 +165,9 @@ class Comparison:
     def sentence(self) -> str:
         """Return a sentence that says which of the two bots is better, and with which probability."""
         pair, lead = self.figures, self.figures.rating_lead
+        bot, below = self.verdict.bot, self.verdict.below
+        if bot != pair.first:
+            lead = lead.negate()
         met = (
             f"in {pair.meetings} games of {pair.matches} matches"
             if pair.meetings
@@ -142,20 +175,20 @@ class Comparison:
         )
         if self.verdict.chance is None:
             return f"{self.ruleset}: too little is known to compare {pair.first} and {pair.second}, {met}."
-        details = f"{pair.first} minus {pair.second}: fit {lead.value:+z.2f}"
+        details = f"{bot} minus {below}: fit {lead.value:+z.2f}"
         if lead.low is not None and lead.high is not None:
             details += f", 95 % interval {lead.low:+z.2f} to {lead.high:+z.2f}"
         elif lead.low is not None:
             details += f", 95 % interval above {lead.low:+z.2f}"
         elif lead.high is not None:
             details += f", 95 % interval below {lead.high:+z.2f}"
-        bot, below, probability = self.verdict.bot, self.verdict.below, chance(self.verdict.chance)
+        probability = chance(self.verdict.chance)
         is_direct = self.verdict.chance >= self.condition.confidence
         sure = f"{probability} sure" if is_direct else "because of the verdicts about other bots"
         found = {
             Verdict.AHEAD: f"{bot} is better than {below}, {sure}",
             Verdict.EQUAL: f"{bot} and {below} are equally strong within {self.condition.margin:.12g}",
-            Verdict.OPEN: f"it is not settled whether {bot} is better than {below}; the probability is {probability}",
+            Verdict.OPEN: f"it is not settled whether {bot} is better than {below}: the probability is {probability}, and this test needs {chance(self.needed)}",
         }
         return f"{self.ruleset}: {found[self.verdict.verdict]} ({details}; {met})."
 
@@ -218,25 +251,16 @@ def judge_once(
         analysed: the analyses of the selected games.
         condition: confidence and margin of the test.
     """
-    stopping = [] if choice.tournament else _list_stopping(league)
-    basis = (
-        f"Some of these games are from tournaments that their results could stop ({', '.join(stopping)}). A single test of all"
-        " games is then wrong more often than its confidence says. For the verdicts of one of these tournaments:"
-        f" --tournament {stopping[0]}."
-        if stopping
-        else ""
-    )
-    return Judgement(Judge(condition).look(analysed), condition, basis)
+    stopping = () if choice.tournament else tuple(_list_stopping(league))
+    return Judgement(Judge(condition).look(analysed), condition, stopping=stopping)
 
 
-def _list_stopping(league: League) -> list[str]:
-    """Return the names of the tournaments with games whose results decide when they stop. Damaged ones are left out."""
-    names = []
+def _list_stopping(league: League) -> Iterator[TournamentConfig]:
+    """Yield the tournaments with games whose results decide when they stop. Damaged ones are left out."""
     for row in league.tournaments():
         with suppress(RefereeError):
-            if row.stored and find_state(league, row.name).config.until is not None:
-                names.append(row.name)
-    return names
+            if row.stored and (config := find_state(league, row.name).config).until is not None:
+                yield config
 
 
 def judge_newest_look(state: TournamentState, games: ResultColumns) -> Judgement:
@@ -251,13 +275,13 @@ def judge_newest_look(state: TournamentState, games: ResultColumns) -> Judgement
     taken = take_looks(config, games)
     if taken is None:
         first = list_look_rounds(config)[0]
-        basis = f"{state.name} has no verdicts yet: its first look is after round {first}."
-        return Judgement(Judge(config.until).look({}), config.until, basis)
-    basis = (
+        look = f"{state.name} has no verdicts yet: its first look is after round {first}."
+        return Judgement(Judge(config.until).look({}), config.until, look)
+    look = (
         f"These are the verdicts of {state.name} after {taken.look.rounds} of {count_rounds(config)} rounds, with"
         f" confidence {config.until.confidence:.12g} and margin {config.until.margin:.12g}."
     )
-    return Judgement(taken.verdicts, config.until, basis)
+    return Judgement(taken.verdicts, config.until, look)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

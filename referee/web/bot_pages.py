@@ -180,7 +180,7 @@ def pair_page(views: LeagueViews, links: Links, bot: str, other: str) -> Page:
             "rulesets": [
                 {
                     "ruleset": ruleset,
-                    "sentence": f"{sentences.get(ruleset, '')} {judged.basis}".strip(),
+                    "sentence": f"{sentences.get(ruleset, '')} {judged.basis((ruleset,), (first, second))}".strip(),
                     "pair": pair,
                     "about": details(pair_rows(ruleset, [pair])[0], links),
                 }

@@ -32,6 +32,7 @@ from referee.reports.verdicts import (
     name_deviations,
     transitivity_rows,
 )
+from referee.rules.ruleset import RULESETS
 from referee.store.league import League
 from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import create_tournament
@@ -58,7 +59,7 @@ def compare(verdict, chance, *, bot="a@1", low=-1.0, high=5.0, meetings=8):
     )
     below = "b@1" if bot == "a@1" else "a@1"
     found = PairVerdict(bot=bot, below=below, chance=chance, verdict=verdict)
-    return Comparison("basic", figures, found, StopCondition(margin=1.5))
+    return Comparison("basic", figures, found, StopCondition(margin=1.5), 0.975)
 
 
 @pytest.mark.parametrize(
@@ -76,12 +77,12 @@ def compare(verdict, chance, *, bot="a@1", low=-1.0, high=5.0, meetings=8):
         ),
         (
             compare(Verdict.AHEAD, 1.0, bot="b@1", low=None, high=-1.0),
-            "sure (a@1 minus b@1: fit -2.00, 95 % interval below -1.00; in 8",
+            "sure (b@1 minus a@1: fit +2.00, 95 % interval above +1.00; in 8",
             "behind",
         ),
         (
             compare(Verdict.AHEAD, 1.0, bot="b@1"),
-            "basic: b@1 is better than a@1, > 99.9 % sure (a@1 minus b@1: fit -2.00, ",
+            "basic: b@1 is better than a@1, > 99.9 % sure (b@1 minus a@1: fit +2.00, ",
             "behind",
         ),
         (
@@ -91,7 +92,7 @@ def compare(verdict, chance, *, bot="a@1", low=-1.0, high=5.0, meetings=8):
         ),
         (
             compare(Verdict.OPEN, 0.9, bot="b@1"),
-            "basic: it is not settled whether b@1 is better than a@1; the probability is 90.0 % (",
+            "basic: it is not settled whether b@1 is better than a@1: the probability is 90.0 %, and this test needs 97.5 % (b@1 minus a@1: fit +2.00, ",
             "open",
         ),
         (
@@ -170,8 +171,11 @@ def simulated(effects=None):
 
 
 def ranks(bots):
-    """Return the ranks of a duel in which each bot of NAMES beats the next one, and the last one the first."""
-    first, second = (NAMES.index(each.partition("@")[0]) for each in bots)
+    """Return the ranks of a duel. Each bot of NAMES beats the next one, and the last one the first; of other bots, the first seat wins."""
+    names = [each.partition("@")[0] for each in bots]
+    if not set(names) <= set(NAMES):
+        return (1, 2)
+    first, second = map(NAMES.index, names)
     return (2, 1) if (second + 1) % len(NAMES) == first else (1, 2)
 
 
@@ -196,17 +200,17 @@ def make_league(folder, end):
     return folder
 
 
-def add_played(folder, name, end=""):
+def add_played(folder, name, end="", *, names=NAMES, ruleset="classic"):
     """Add a tournament `name` to a league, with all its games."""
     file = folder.with_name(f"{name}.toml")
     file.write_text(
-        f'name = "{name}"\nruleset = "classic"\nseats = 2\nmatches = 10\nbots = {list(NAMES)}\n{end}'
+        f'name = "{name}"\nruleset = "{ruleset}"\nseats = 2\nmatches = 10\nbots = {list(names)}\n{end}'
     )
-    specs = [SimpleNamespace(bot=BotId(name, "1.0")) for name in NAMES]
+    specs = [SimpleNamespace(bot=BotId(name, "1.0")) for name in names]
     with League.open(folder, create=False) as store:
         cup = create_tournament(store, load_tournament(file), specs, seed=SEED, now_us=0)
         for row in cup.schedule:
-            store.add_game(replace(played(row), ranks=ranks(row.bots)))
+            store.add_game(replace(played(row), ranks=ranks(row.bots), ruleset=RULESETS[ruleset]))
 
 
 def run(app, *words):
@@ -231,6 +235,25 @@ def test_single_test_says_that_it_has_games_of_a_tournament_that_could_stop(stop
     assert "--tournament cup." in run(stats.app, *words)
     assert warning not in run(stats.app, *words, "--tournament", "cup")
     assert warning not in run(stats.app, *words, "--tournament", "more")
+
+
+def test_only_tournaments_with_games_of_the_answer_are_named(stopping):
+    """A tournament of another ruleset is not named, and one without the two bots is no advice."""
+    with League.open(stopping, create=True) as store:
+        for name in ("eve", "fay"):
+            add_bot(store, bot(name))
+    add_played(stopping, "duel", "[until]\n", names=("eve", "fay"), ruleset="basic")
+    words = ("compare", "--league", str(stopping))
+    shown = run(ratings.app, *words, "eve", "fay")
+    assert "could stop (duel)" in shown
+    assert "--tournament duel." in shown
+    shown = run(ratings.app, *words, "ann", "bob")
+    assert "could stop (cup)" in shown
+    assert "--tournament cup." in shown
+    add_played(stopping, "other", "[until]\n", names=("eve", "ann"))
+    shown = run(ratings.app, *words, "eve", "bob")
+    assert "could stop (cup, other)" in shown
+    assert "--tournament" not in shown
 
 
 def test_results_in_a_circle_are_named_below_the_standings(league):
