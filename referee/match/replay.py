@@ -71,10 +71,11 @@ def replay_moves(record: GameRecord) -> Iterator[ReplayedMove]:
 
 
 def check_record(record: GameRecord) -> None:
-    """Replay a whole record, and check its times. Raises Difference at the first error."""
+    """Replay a whole record, and check its times and measurements. Raises Difference at the first error."""
     for _ in replay_moves(record):
         pass
     _check_times(record)
+    _check_measurements(record)
 
 
 def _check_result(record: GameRecord, outcome: Outcome) -> None:
@@ -173,6 +174,18 @@ class _StandInCheck:
             raise Difference(f"move {number}: the stand-in decides without a fault")
         if move.action != stand_in_action(decision):
             raise Difference(f"move {number}: {move.action} is not the stand-in's action")
+
+
+def _check_measurements(record: GameRecord) -> None:
+    """Check that the other measurements are possible. Raises Difference at the first error."""
+    seats = len(record.seating)
+    if len(record.dropped) not in (0, seats):
+        raise Difference(
+            f"the record counts dropped messages for {len(record.dropped)} seats, but the game has {seats}"
+        )
+    noise = None if record.machine is None else record.machine.noise
+    if noise is not None and not 0 <= noise <= 1:  # false for NaN too
+        raise Difference(f"the noise of the machine is {noise}; it must be from 0 to 1")
 
 
 _NO_REQUEST = (0, 0, 1)

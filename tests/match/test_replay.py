@@ -10,7 +10,7 @@ from players import FunctionPlayer, chance, play, setup
 from referee.clocks import Clocks
 from referee.errors import START_CAUSES, STRIKE_CAUSES, Cause, Evidence, Forfeit, Strike
 from referee.match.replay import Difference, check_record, replay_moves
-from referee.records import Fault, Reply, final_ranks, forfeited_seats
+from referee.records import Fault, Machine, Reply, final_ranks, forfeited_seats
 from referee.rules.actions import Choice
 from referee.rules.ruleset import RULESETS
 
@@ -281,6 +281,21 @@ async def test_game_that_is_shorter_than_its_decisions_with_their_lags_is_a_diff
     check_record(replace(late, duration_us=needed_us))
     with pytest.raises(Difference, match=f"but its decisions took {needed_us} us"):
         check_record(replace(late, duration_us=needed_us - 1))
+
+
+@pytest.mark.parametrize("noise", [-0.1, 1.1, float("nan"), float("inf")])
+async def test_impossible_noise_is_a_difference(record, noise):
+    machine = Machine(host="host", cpu="cpu", speed=1, noise=1.0)
+    check_record(replace(record, machine=machine))
+    with pytest.raises(Difference, match=f"the noise of the machine is {noise};"):
+        check_record(replace(record, machine=replace(machine, noise=noise)))
+
+
+async def test_dropped_messages_of_a_seat_that_does_not_exist_are_a_difference(record):
+    seats = len(record.seating)
+    check_record(replace(record, dropped=(0,) * (seats - 1) + (7,)))
+    with pytest.raises(Difference, match=f"for {seats + 1} seats, but the game has {seats}"):
+        check_record(replace(record, dropped=(0,) * seats + (7,)))
 
 
 async def test_fault_and_its_move_must_have_the_same_times():
