@@ -111,6 +111,11 @@ def debug(
     name = load_manifest(folder).name if folder else bot.partition("@")[0]
     with League.open(league, create=False, db=db) as store:
         record = store.record(game_id)
+        moves = len(record.moves)
+        if colon and int(move) > moves:
+            raise UserError(
+                f"{game}: {game_id} ends with move {moves}; choose a number from 0 to {moves}"
+            )
         stored = find_stored_seat(store, record, _choose_seat(record, name, seat))
         found: Path | StoredBot = folder or _find_version(store, record, bot, stored.seat)
         under = select_isolation_for(

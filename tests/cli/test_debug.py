@@ -107,6 +107,7 @@ def test_kept_game_of_play_is_sent_again_without_its_seed(here):
         (("random", "cup-9"), "no game 'cup-9'"),
         (("random", "cup-1:x"), "cup-1:x: 'x' is not the number of a move"),
         (("random", "cup-1:99999999999"), "is not the number of a move"),
+        (("random", "cup-1:9999"), "cup-1:9999: cup-1 ends with move "),
         (("random", "cup-1", "--seat", "2"), "--seat: cup-1 has the seats 0 to 1"),
         (
             (str(SAMPLE_BOTS / "greedy"), "cup-1"),
