@@ -25,8 +25,8 @@ _STYLES = {
 }
 _NAME_WIDTH = 24
 """Width of the column with the names of the steps, in characters."""
-_LAST_LINES = 10
-"""Number of lines of a bot's output that the terminal shows."""
+_FIRST_LINES, _LAST_LINES = 5, 10
+"""Numbers of lines of a long output that the terminal shows: its beginning, such as the first error of a compiler, and its end."""
 
 
 def step_view(step: Step) -> Group:
@@ -41,7 +41,7 @@ def step_view(step: Step) -> Group:
         return Group(head)
     parts = [("expected", finding.expected), ("happened", finding.came)]
     if finding.output.strip():
-        parts.append(("printed", _last_lines(finding.output)))
+        parts.append(("printed", _shorten(finding.output)))
     body = [
         _grid(Text(""), Text(label, style="dim"), Text(visible(text, lines=True)), widths=(7, 8))
         for label, text in parts
@@ -180,10 +180,12 @@ def _grid(*cells: Text, widths: tuple[int, ...]) -> Table:
     return grid
 
 
-def _last_lines(output: str) -> str:
-    """Return the last `_LAST_LINES` lines of an output, after an ellipsis if the output has more lines."""
+def _shorten(output: str) -> str:
+    """Return an output. If it is long, an ellipsis stands for all lines but the first and the last ones."""
     lines = output.rstrip().split("\n")
-    return "\n".join((["…"] if len(lines) > _LAST_LINES else []) + lines[-_LAST_LINES:])
+    if len(lines) > _FIRST_LINES + _LAST_LINES:
+        lines[_FIRST_LINES:-_LAST_LINES] = ["…"]
+    return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
