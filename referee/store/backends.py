@@ -16,6 +16,7 @@ import shutil
 import socket
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -68,6 +69,8 @@ def _line(error: DatabaseError) -> str:
 
 BUSY_MS = 5_000
 """Milliseconds that a writing transaction waits for the lock, at most."""
+_AGAIN_S = 0.01
+"""Seconds between two tries to switch a file to WAL."""
 _FORMAT = (
     "page_size = 8192",  # smaller pages waste more space
     "journal_mode = WAL",  # readers do not block the writer
@@ -245,10 +248,23 @@ def _read_only(url: URL, **options: str) -> URL:
 
 
 def _format(engine: Engine) -> None:
-    """Apply `_FORMAT` to a new file."""
+    """Apply `_FORMAT` to a new file. If another process has locked the file, try again for at most `BUSY_MS`.
+
+    SQLite itself does not wait, because the switch to WAL reads the file before it takes the write lock. In a transaction
+    that has read, SQLite never waits for this lock.
+    """
+    deadline_s = time.monotonic() + BUSY_MS / 1000
     with closing(engine.raw_connection()) as connection:
-        for pragma in _FORMAT:
-            connection.cursor().execute(f"PRAGMA {pragma}")
+        while True:
+            try:
+                for pragma in _FORMAT:
+                    connection.cursor().execute(f"PRAGMA {pragma}")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline_s:
+                    raise
+                time.sleep(_AGAIN_S)
+            else:
+                return
 
 
 def _configure(connection: DBAPIConnection, _record: object) -> None:

@@ -82,16 +82,28 @@ def test_disk_too_full_for_the_tables_is_reported(tmp_path, monkeypatch):
         assert len(filled(league)) == 24
 
 
-def test_database_locked_during_creation_is_reported(tmp_path, monkeypatch):
+@pytest.mark.parametrize("mode", ["WAL", "DELETE"])
+def test_database_locked_during_creation_is_reported(tmp_path, monkeypatch, mode):
+    """In the mode WAL, creating the tables fails. In the other one, the switch to WAL does."""
     holder = sqlite3.connect(tmp_path / FILE, isolation_level=None)
-    holder.execute("PRAGMA journal_mode = WAL")
+    holder.execute(f"PRAGMA journal_mode = {mode}")
     holder.execute("BEGIN IMMEDIATE")
     with monkeypatch.context() as patched:
         patched.setattr(backends, "_PRAGMAS", ("busy_timeout = 10",))
+        patched.setattr(backends, "BUSY_MS", 10)
         refused(tmp_path, r"league\.db: database is locked", error=StoreError)
     holder.close()
     assert execute(tmp_path / FILE, "SELECT name FROM sqlite_master") == []
     League.open(tmp_path, create=True).close()
+
+
+def test_creation_waits_until_another_process_has_switched_to_wal(tmp_path, monkeypatch):
+    holder = sqlite3.connect(tmp_path / FILE, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    monkeypatch.setattr(backends.time, "sleep", lambda _: holder.execute("ROLLBACK"))
+    League.open(tmp_path, create=True).close()
+    holder.close()
+    assert execute(tmp_path / FILE, "PRAGMA journal_mode") == [("wal",)]
 
 
 def test_folder_in_place_of_the_database_is_refused(tmp_path):
