@@ -6,6 +6,10 @@ the text, because the text may contain a password.
 A reading transaction sees the database as it was at one moment. Writing transactions run one after the
 other, because each takes a lock when it begins. The lock is the write lock of the file in SQLite, and an
 advisory lock in PostgreSQL. If a transaction waits longer than `BUSY_MS` for the lock, it fails and writes nothing.
+
+In PostgreSQL, other programs can lock a table for readers too. In a league that was opened read-only, a reading transaction
+then has the same limit, so that the web pages do not hang. The reads of a tournament have no limit: the tournament goes on
+when the table is free.
 """
 
 from __future__ import annotations
@@ -68,7 +72,8 @@ def _line(error: DatabaseError) -> str:
 
 
 BUSY_MS = 5_000
-"""Milliseconds that a writing transaction waits for the lock, at most."""
+"""Milliseconds that a writing transaction waits for the lock, at most. In PostgreSQL it is also the limit
+for each lock that a transaction of a read-only league waits for."""
 _AGAIN_S = 0.01
 """Seconds between two tries to switch a file to WAL."""
 _FORMAT = (
@@ -300,7 +305,7 @@ _REFEREE = _WRITER + 1
 class Postgres:
     """Implement `database.Backend` for a database of a PostgreSQL server."""
 
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: URL, *, read_only: bool) -> None:
         self.where = without_password(url)
         options: dict[str, str | int] = {"client_encoding": "utf8"}
         if "connect_timeout" not in url.query:
@@ -316,10 +321,10 @@ class Postgres:
         self._holder: Connection | None = None
         """The connection that holds the lock of a playing referee; None outside the context of `lock`."""
         self.reading: Engine = self._engine.execution_options(
-            isolation_level="REPEATABLE READ", postgresql_readonly=True
+            isolation_level="REPEATABLE READ", postgresql_readonly=True, lock_timeout=read_only
         )
         self.writing: Engine = self._engine.execution_options(
-            isolation_level="READ COMMITTED", writing=True
+            isolation_level="READ COMMITTED", writing=True, lock_timeout=True
         )
 
     def close(self) -> None:
@@ -424,7 +429,9 @@ _SNAPSHOT = text("SELECT hashtextextended(CAST(pg_current_snapshot() AS text), 0
 
 
 def _begin_postgres(connection: Connection) -> None:
-    """Make a writing transaction take the lock of writers when it begins."""
-    if connection.get_execution_options().get("writing", False):
+    """Limit the time that a transaction waits for locks. Make a writing transaction take the lock of writers when it begins."""
+    options = connection.get_execution_options()
+    if options.get("lock_timeout", False):
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = {BUSY_MS}")
+    if options.get("writing", False):
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_WRITER})")

@@ -87,7 +87,9 @@ class Database:
     def __init__(self, url: URL, *, read_only: bool = False) -> None:
         self._read_only = read_only
         self._backend: Backend = (
-            Sqlite(url, read_only=read_only) if url.drivername == backends.SQLITE else Postgres(url)
+            Sqlite(url, read_only=read_only)
+            if url.drivername == backends.SQLITE
+            else Postgres(url, read_only=read_only)
         )
         self.where = self._backend.where
         """See `Backend.where`."""

@@ -47,6 +47,20 @@ def test_writer_waits_for_another_one_up_to_a_limit(place, monkeypatch):
         assert set(league.forfeits("cup")) == {"cup-1"}
 
 
+def test_read_only_league_waits_for_a_locked_table_up_to_a_limit(place, monkeypatch):
+    monkeypatch.setattr(backend, "BUSY_MS", 20)
+    place.open(create=True).close()
+    with League.open_read_only(place.folder, db=place.db) as league:
+        other = create_engine(place.db)
+        with other.begin() as holder:
+            holder.exec_driver_sql("LOCK TABLE bots IN ACCESS EXCLUSIVE MODE")
+            with pytest.raises(StoreError, match="lock timeout"):
+                league.bots()
+            assert isinstance(league.change_mark(), int)
+        other.dispose()
+        assert league.bots() == []
+
+
 def test_a_reader_sees_one_moment(place):
     count = select(schema.bots.c.name)
     with place.open(create=True) as league, place.open() as other:
