@@ -103,7 +103,7 @@ class Sqlite:
         # each transaction takes a connection from a pool, so several threads can use the engine
         self._engine = create_engine(url)
         event.listen(self._engine, "connect", _configure)
-        event.listen(self._engine, "begin", self._check_file)
+        event.listen(self._engine, "begin", lambda _: self._check_file())
         event.listen(self._engine, "begin", _begin)
         self.reading: Engine = self._engine
         self.writing: Engine = self._engine.execution_options(writing=True)
@@ -177,16 +177,16 @@ class Sqlite:
         Two values can be compared only if they come from the same connection, so one connection is kept for this.
         """
         with self._observer_lock:
+            # checked here first, because SQLAlchemy begins no more transactions on a connection after an error in the event "begin"
+            self._check_file()
             if self._observer is None:
                 self._observer = self._engine.connect()
             mark: int = self._observer.exec_driver_sql("PRAGMA data_version").scalar_one()
             self._observer.rollback()  # an open transaction would not see later commits
             return mark
 
-    def _check_file(self, connection: Connection) -> None:
-        """Raise StoreError before a writing transaction if the file is missing, or is not the file of the first transaction."""
-        if not connection.get_execution_options().get("writing", False):
-            return
+    def _check_file(self) -> None:
+        """Raise StoreError before a transaction if the file is missing, or is not the file of the first transaction."""
         file = _identify(self.where)
         self._file = self._file or file
         if file != self._file:
@@ -198,7 +198,7 @@ class Sqlite:
 def _identify(path: str) -> tuple[int, int] | None:
     """Return the device and the inode of a file; None if it is missing."""
     try:
-        status = os.stat(path)  # noqa: PTH116 - each writing transaction calls this
+        status = os.stat(path)  # noqa: PTH116 - each transaction calls this
     except OSError:
         return None
     return status.st_dev, status.st_ino

@@ -168,6 +168,23 @@ def test_change_mark_changes_when_the_older_of_two_transactions_ends_last(postgr
         assert reader.change_mark() != before
 
 
+@pytest.mark.parametrize("is_replaced", [True, False], ids=["replaced", "deleted"])
+def test_nothing_is_read_from_a_file_that_was_replaced_or_deleted(tmp_path, is_replaced):
+    for name in ("first", "other"):
+        League.open(tmp_path / name, create=True).close()
+    with League.open_read_only(tmp_path / "first") as league:
+        reads = (league.change_mark, league.bots)
+        for read in reads:
+            read()
+        if is_replaced:
+            (tmp_path / "other" / FILE).replace(tmp_path / "first" / FILE)
+        else:
+            (tmp_path / "first" / FILE).unlink()
+        for read in reads * 2:
+            with pytest.raises(StoreError, match=r"league\.db: the file was deleted or replaced"):
+                read()
+
+
 def test_file_in_a_folder_that_cannot_be_written_is_immutable(tmp_path, monkeypatch):
     with League.open(tmp_path, create=True) as league:
         filled(league)

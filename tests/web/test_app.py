@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -183,6 +184,17 @@ def test_failed_database_is_explained_in_the_terminal_only(client, monkeypatch):
     assert "The database of the league does not work at the moment." in response.text
     assert "connection refused" not in response.text
     assert said == ["db.example: connection refused"]
+
+
+def test_kept_page_is_not_shown_after_the_database_was_replaced(league, tmp_path):
+    copy = shutil.copytree(league.folder, tmp_path / "league")
+    with League.open_read_only(copy) as opened:
+        client = Client(make_app(LeagueViews(opened)))
+        assert client.get("/").status_code == 200
+        shutil.copy(copy / "league.db", tmp_path / "backup.db").replace(copy / "league.db")
+        response = client.get("/")
+    assert response.status_code == 503
+    assert "The database of the league does not work at the moment." in response.text
 
 
 @pytest.mark.parametrize("error", [RefereeError("the database is locked"), ValueError("a bug")])
