@@ -47,7 +47,7 @@ from referee.cli.options import (
 )
 from referee.cli.progress import Interrupts, conduct
 from referee.cli.tournament import announce_verdict, check_entries, describe_stop
-from referee.errors import RefereeError, UserError
+from referee.errors import RefereeError, StoreError, UserError
 from referee.reports.bot_rows import FaultRow, fault_rows
 from referee.reports.formats import json_text
 from referee.reports.rating_rows import RatingRow
@@ -165,7 +165,8 @@ def play_to_end(
 
     Raises typer.Exit if the tournament was interrupted. Raises RefereeError or OSError if the tournament cannot go
     on. Then the command that resumes the tournament is printed. It is not printed after a UserError, unless the tournament
-    runs on a cluster, because the same command would fail again.
+    runs on a cluster, because the same command would fail again. It is also printed if the database fails when the end is
+    printed: for a finished tournament, it only prints the end again.
     """
     out = settings.out
     try:
@@ -181,18 +182,31 @@ def play_to_end(
                 again = resume_command(store, tournament.name, settings.place)
                 out.print(f"Stopped. To try again: {again}", soft_wrap=True)
         raise
-    tournament = find_tournament(store, tournament.name)  # may have stopped early: read again
-    _print_tables(store, tournament, finished=finished, as_json=settings.as_json)
-    if not finished:
-        again = resume_command(store, tournament.name, settings.place)
-        out.print(f"Interrupted. To resume: {again}", soft_wrap=True)
-        raise typer.Exit(INTERRUPTED)
+    again = resume_command(store, tournament.name, settings.place)
+    hint = f"Interrupted. To resume: {again}"
+    if finished:
+        hint = f"The tournament is finished. To see its tables: {again}"
+    try:
+        tournament = find_tournament(store, tournament.name)  # may have stopped early: read again
+        _print_tables(store, tournament, finished=finished, as_json=settings.as_json)
+        if finished:
+            _print_seeds(tournament, out)
+            return announce_verdict(store, tournament.name, out)
+    except StoreError:
+        with suppress(OSError):
+            out.print(hint, soft_wrap=True)
+        raise
+    out.print(hint, soft_wrap=True)
+    raise typer.Exit(INTERRUPTED)
+
+
+def _print_seeds(tournament: Tournament, out: Output) -> None:
+    """Say why a finished tournament has ended, and print the seed of each part."""
     ended = describe_stop(tournament) if tournament.config.has_looks else "All games are played."
     for number, part in enumerate(tournament.parts):
         seed = part.seed.hex() if part.seed is not None else ""
         label = f"Seed of {part_title(number)}" if number else f"{ended} Seed"
         out.print(f"{label}: {seed}", soft_wrap=True)
-    return announce_verdict(store, tournament.name, out)
 
 
 def _announce(store: League, tournament: Tournament, out: Output) -> None:

@@ -18,6 +18,7 @@ from real_runs import BIN, SAMPLE_BOTS, SEED, place
 from referee.cli import playing
 from referee.cli.app import app
 from referee.cli.options import Output, console, notes
+from referee.errors import StoreError
 from referee.reports.formats import keys_of
 from referee.reports.game_rows import GameRow
 from referee.reports.rating_rows import HistoryRow, RatingRow
@@ -112,6 +113,28 @@ def test_interrupted_run_prints_json_too(here, monkeypatch):
     assert done.returncode == 130
     assert json.loads(done.stdout)["finished"] is False
     assert done.stderr.splitlines()[-1].startswith("Interrupted. To resume: referee tournament res")
+
+
+@pytest.mark.parametrize(
+    ("reader", "is_finished", "hint"),
+    [
+        ("current_ratings", True, "The tournament is finished. To see its tables"),
+        ("announce_verdict", True, "The tournament is finished. To see its tables"),
+        ("current_ratings", False, "Interrupted. To resume"),
+    ],
+)
+def test_database_that_fails_after_the_last_game_leaves_a_command(
+    here, monkeypatch, reader, is_finished, hint
+):
+    def fail(*_):
+        raise StoreError("league.db: database is locked")
+
+    monkeypatch.setattr(playing, "conduct", lambda *_: is_finished)
+    monkeypatch.setattr(playing, reader, fail)
+    done = here.referee("tournament", "resume", "cup")
+    assert (done.returncode, done.stderr) == (1, "referee: league.db: database is locked\n")
+    said = f"{hint}: referee tournament resume cup --league "
+    assert done.stdout.splitlines()[-1].startswith(said)
 
 
 def test_brackets_and_colons_in_a_text_are_no_markup(capsys):
