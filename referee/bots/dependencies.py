@@ -42,7 +42,13 @@ _REQUIREMENT_OPTIONS = {"--pre", "--prefer-binary", "--require-hashes"}
 _NPM_SECTIONS = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
 _NPM_REGISTRY = "registry.npmjs.org"
 """npm reads this host in a lock file as the registry of its settings, whichever that is."""
-_CARGO_SECTIONS = ("dependencies", "dev-dependencies", "build-dependencies")
+_CARGO_SECTIONS = (
+    *("dependencies", "dev-dependencies", "build-dependencies"),
+    *("dev_dependencies", "build_dependencies"),
+)
+"""The sections with dependencies. Cargo reads the names with `_` too, up to edition 2021."""
+_CARGO_PACKAGES = ("package", "project")
+"""The names of the table of the package. Cargo reads `project` too, up to edition 2021."""
 _GO_REPLACE = re.compile(r"(\S+)(?:\s+\S+)?\s+=>\s+(\S+)(\s+\S+)?")
 _POM_EXTENSION = ["build", "extensions", "extension"]
 
@@ -100,6 +106,9 @@ def check_cargo_toml(file: str, content: bytes, hosts: Hosts) -> bytes:  # noqa:
     root = _toml(file, content)
     if _table(root.get("workspace")).get("members"):
         raise _refusal(file, "workspace.members")
+    for package in _CARGO_PACKAGES:
+        if "workspace" in _table(root.get(package)):
+            raise _refusal(file, f"{package}.workspace")
     tables = [("", root), ("workspace.", _table(root.get("workspace")))]
     tables += [
         (f"target.{name}.", _table(table)) for name, table in _table(root.get("target")).items()

@@ -144,6 +144,14 @@ def test_workspaces_of_npm_are_refused():
         ('[patch.crates-io]\nx = { path = "x" }', "patch.crates-io.x.path"),
         ('[workspace.dependencies]\nx = { path = "x" }', "workspace.dependencies.x.path"),
         ('[workspace]\nmembers = ["a"]', "workspace.members"),
+        ('[dev_dependencies]\nx = { path = "../x" }', "dev_dependencies.x.path"),
+        ('[build_dependencies]\nx = { git = "https://e" }', "build_dependencies.x.git"),
+        (
+            "[target.'cfg(unix)'.dev_dependencies]\nx = { path = '../x' }",
+            "target.cfg(unix).dev_dependencies.x.path",
+        ),
+        ('[package]\nname = "bot"\nworkspace = ".."', "package.workspace"),
+        ('[project]\nname = "bot"\nworkspace = ".."', "project.workspace"),
     ],
 )
 def test_crate_from_elsewhere_is_refused(content, entry):
