@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -27,7 +26,7 @@ from referee.bots.manifest import FILE_NAME, Manifest, Variant, load_manifest
 from referee.errors import UserError
 from referee.records import BotId
 from referee.roster import PERSON, find_bot, versions_of
-from referee.roster.workshop import Copy, Workshop
+from referee.roster.workshop import Copy, Workshop, hash_content
 from referee.sandbox import Isolation
 from referee.sandbox.folders import remove_folder
 from referee.store import StoredBot
@@ -92,16 +91,6 @@ def check_unisolated(
                 f" ({strongest.reason}), and only the sample bots play without isolation; to isolate bots:"
                 f" {strongest.advice}; if you trust the bots: --isolation none"
             )
-
-
-def hash_content(folder: Path) -> str:
-    """Return the content hash that a bot's folder would have as a version of a league.
-
-    Raises `UserError` if the folder cannot be copied.
-    """
-    is_built = load_manifest(folder).build is not None
-    with tempfile.TemporaryDirectory() as parent:
-        return snapshots.take(folder, Path(parent) / "copy", built=is_built).content_hash
 
 
 def check_path(folder: Path) -> None:
@@ -275,14 +264,17 @@ class Roster:
             is_retired=row.retired_at_us is not None,
         )
 
-    def find_retired(self, folder: Path) -> BotId | None:
-        """Return the retired version that has the content of a bot's folder; None if there is none.
+    def versions(self, name: str) -> Sequence[StoredBot]:
+        """Return all versions of a bot, oldest first."""
+        return versions_of(self._league, name)
 
-        Raises `UserError` if the manifest is wrong, or if the folder cannot be submitted.
-        """
-        versions = versions_of(self._league, load_manifest(folder).name)
-        retired = {row.content_hash: row.bot for row in versions if row.retired_at_us is not None}
-        return retired.get(hash_content(folder)) if retired else None
+    def hash_folder(self, folder: Path, variant: Variant | None) -> str:
+        """Return the content hash that a bot's folder would have as a version of this league. Raises `UserError` as `submit` does."""
+        return self._workshop.hash_folder(folder, variant)
+
+    def hash_variant(self, bot: BotId, variant: Variant) -> str:
+        """Return the content hash that a variant of a version would have. Raises `UserError` if the version's copy is missing."""
+        return self._workshop.hash_variant(bot.name, self.content_hash(bot), variant)
 
     def active_spec(self, text: str) -> BotSpec:
         """Return how to start the version that `text` names; `find_bot` explains the names.

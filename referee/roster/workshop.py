@@ -123,18 +123,12 @@ class Workshop:
         copy remains.
         """
         manifest = load_manifest(source, variant)
-        replaced = {} if variant is None else {FILE_NAME: manifest.to_toml().encode()}
         folder = self._folder / manifest.name
         try:
             folder.mkdir(parents=True, exist_ok=True)
             async with _lock_when_free(folder):
                 with tempfile.TemporaryDirectory(prefix=_NEW, dir=folder) as new:
-                    taken = snapshots.take(
-                        source,
-                        Path(new) / _BOT,
-                        built=manifest.build is not None,
-                        replaced=replaced,
-                    )
+                    taken = _take_snapshot(source, Path(new) / _BOT, manifest, variant)
                     _check_copied(manifest, source, taken.path)
                     if content_hash not in {None, taken.content_hash}:
                         raise UserError(
@@ -178,9 +172,17 @@ class Workshop:
 
         Raises `UserError` if the league's copy of the bot is missing, and the errors of `copy`.
         """
-        with tempfile.TemporaryDirectory() as scratch:
-            source = _extract(self.pack(name, content_hash), Path(scratch))
+        with self._extract(name, content_hash) as source:
             return await self.copy(source, variant=variant)
+
+    def hash_folder(self, source: Path, variant: Variant | None) -> str:
+        """Return the content hash that the copy of a bot's folder would have. Raises `UserError` as `copy` does, but builds nothing."""
+        return hash_content(source, variant, left_out=self._folder)
+
+    def hash_variant(self, name: str, content_hash: str, variant: Variant) -> str:
+        """Return the content hash that the result of `copy_variant` would have. Raises `UserError` if the copy is missing."""
+        with self._extract(name, content_hash) as source:
+            return hash_content(source, variant)
 
     def has(self, name: str, content_hash: str) -> bool:
         """Return whether there is a finished copy with this content."""
@@ -226,6 +228,12 @@ class Workshop:
         """
         return self._folder / name / content_hash
 
+    @contextmanager
+    def _extract(self, name: str, content_hash: str) -> Iterator[Path]:
+        """Yield a temporary folder with the files of a copy as they were before the build."""
+        with tempfile.TemporaryDirectory() as scratch:
+            yield _extract(self.pack(name, content_hash), Path(scratch))
+
     async def _finish(self, manifest: Manifest, home: Path) -> float | None:
         """Fetch packages and build the bot in its new copy if needed, and mark the copy as ready. Return `Copy.build_s`.
 
@@ -251,6 +259,38 @@ class Workshop:
             remove_folder(home)
             raise
         return build_s
+
+
+def hash_content(
+    folder: Path, variant: Variant | None = None, *, left_out: Path | None = None
+) -> str:
+    """Return the content hash that a bot's folder would have as a version of a league.
+
+    Args:
+        folder: the bot's folder.
+        variant: changes of the bot's manifest; None for the bot as it is.
+        left_out: the folder of the league's copies, which is left out if the bot's folder contains it; None if there is no league.
+
+    Raises `UserError` if the folder cannot be copied.
+    """
+    manifest = load_manifest(folder, variant)
+    with tempfile.TemporaryDirectory() as parent:
+        into = Path(parent) / _BOT
+        return _take_snapshot(folder, into, manifest, variant, left_out).content_hash
+
+
+def _take_snapshot(
+    source: Path,
+    into: Path,
+    manifest: Manifest,
+    variant: Variant | None,
+    left_out: Path | None = None,
+) -> snapshots.Snapshot:
+    """Copy a bot's folder as `snapshot.take` does. With a `variant`, the copy has the changed `manifest`."""
+    replaced = {} if variant is None else {FILE_NAME: manifest.to_toml().encode()}
+    return snapshots.take(
+        source, into, built=manifest.build is not None, replaced=replaced, left_out=left_out
+    )
 
 
 def _extract(archive: bytes, scratch: Path) -> Path:

@@ -20,6 +20,7 @@ from referee.bots.manifest import FILE_NAME, Variant, load_manifest
 from referee.errors import NotFoundError, RefereeError, UserError
 from referee.records import BotId, ScheduledGame
 from referee.roster.roster import Roster
+from referee.roster.workshop import hash_content
 from referee.schedule import default_lanes
 from referee.schedule.extension import extension_games, lengthen
 from referee.store import NewExtension, NewTournament, StoredExtension, StoredTournament
@@ -99,15 +100,15 @@ def check_bots(config: TournamentConfig, roster: Roster | None) -> None:
         roster: the roster of the league; None if there is no league yet.
 
     Raises UserError if a bot has a bad manifest, does not play a ruleset of the tournament, sets a higher limit than
-    the tournament allows, is retired, or is listed twice. It does not notice a retired variant; `enter_bots` does. Raises
+    the tournament allows, is retired, or is listed twice, whether by name, by folder or as a variant. Raises
     NotFoundError if a bot is listed by name, and the league has no bot of this name. If several bots are wrong, the
     error is a UserError with at least one line for each of them.
     """
     errors: list[UserError] = []
-    numbers: dict[_BotSource, int] = {}
+    check = _BotCheck(config, roster)
     for number in range(len(config.bots)):
         try:
-            _check_bot(config, number, numbers, roster)
+            check.check_next(number)
         except UserError as error:
             errors.append(error)
     if len(errors) == 1:
@@ -116,38 +117,86 @@ def check_bots(config: TournamentConfig, roster: Roster | None) -> None:
         raise UserError(*(line for error in errors for line in error.args))
 
 
-def _check_bot(
-    config: TournamentConfig, number: int, earlier: dict[_BotSource, int], roster: Roster | None
-) -> None:
-    """Check one bot of a tournament file; see `check_bots`.
+class _BotCheck:
+    """Checks the bots of a tournament file one after the other; see `check_bots`."""
 
-    `earlier` has the number of each bot that was checked before, and this bot is added.
-    """
-    entry = config.bots[number]
-    if entry.folder is not None:
-        _refuse_second(config, number, earlier, entry.folder)
-        manifest = load_manifest(entry.folder, entry.variant)
-        place = entry.folder / FILE_NAME
-        if roster is not None and entry.variant is None:
-            retired = roster.find_retired(entry.folder)
-            if retired is not None:
-                raise _retired_error(config, number, retired)
-    elif roster is not None:
-        bot = _find_bot(config, number, entry, roster).bot
-        _refuse_second(config, number, earlier, bot)
-        manifest, place = roster.manifest(bot), Path(str(bot))
-        if entry.variant is not None:
-            manifest = entry.variant.apply(manifest)
-    else:
-        raise _not_found_error(config, number, f"the league has no bot {entry.text!r}")
-    for stage in config.stages:
-        if stage.ruleset.name not in manifest.rulesets:
-            raise UserError(f"{place}: rulesets: it does not play {stage.ruleset.name}")
-    for key, wanted in manifest.limits.explicit.items():
-        if wanted > (allowed := getattr(config.limits, key)):
-            raise UserError(
-                f"{place}: limits.{key}: {wanted} is too much, {config.file} allows {allowed}"
-            )
+    def __init__(self, config: TournamentConfig, roster: Roster | None) -> None:
+        self._config = config
+        self._roster = roster
+        self._sources: dict[_BotSource, int] = {}
+        """The number of each bot that was checked before."""
+        self._named: dict[str, list[int]] = {}
+        """The numbers of the bots that were checked before, by the name that the bot has in the tournament."""
+        self._hashes: dict[int, str] = {}
+        """The content hash of each bot that needed one."""
+
+    def check_next(self, number: int) -> None:
+        """Check one bot."""
+        config, roster, entry = self._config, self._roster, self._config.bots[number]
+        if entry.folder is not None:
+            self._refuse_same_source(number, entry.folder)
+            manifest = load_manifest(entry.folder, entry.variant)
+            place = entry.folder / FILE_NAME
+        elif roster is not None:
+            bot = _find_bot(config, number, entry, roster).bot
+            self._refuse_same_source(number, bot)
+            manifest, place = roster.manifest(bot), Path(str(bot))
+            if entry.variant is not None:
+                manifest = entry.variant.apply(manifest)
+        else:
+            raise _not_found_error(config, number, f"the league has no bot {entry.text!r}")
+        self._refuse_same_content(number, manifest.name)
+        for stage in config.stages:
+            if stage.ruleset.name not in manifest.rulesets:
+                raise UserError(f"{place}: rulesets: it does not play {stage.ruleset.name}")
+        for key, wanted in manifest.limits.explicit.items():
+            if wanted > (allowed := getattr(config.limits, key)):
+                raise UserError(
+                    f"{place}: limits.{key}: {wanted} is too much, {config.file} allows {allowed}"
+                )
+
+    def _refuse_same_source(self, number: int, source: Path | BotId) -> None:
+        """Raise UserError if an earlier bot has the same folder or version, and the same variant."""
+        variant = self._config.bots[number].variant
+        first = self._sources.setdefault((source, variant), number)
+        if first < number:
+            bot = source if isinstance(source, BotId) and variant is None else None
+            raise _twice_error(self._config, number, first, bot)
+
+    def _refuse_same_content(self, number: int, name: str) -> None:
+        """Raise UserError if a bot has the content of a retired version, or of an earlier bot.
+
+        Two bots with different names differ in content. So only bots with the name of another one are hashed, which takes a copy.
+        """
+        earlier = self._named.setdefault(name, [])
+        versions = [] if self._roster is None else self._roster.versions(name)
+        if earlier or versions:
+            content_hash = self._hash(number)
+            same = [row for row in versions if row.content_hash == content_hash]
+            bot = same[0].bot if same else None
+            if same and same[0].retired_at_us is not None:
+                raise _retired_error(self._config, number, same[0].bot)
+            for first in earlier:
+                if self._hash(first) == content_hash:
+                    raise _twice_error(self._config, number, first, bot)
+        earlier.append(number)
+
+    def _hash(self, number: int) -> str:
+        """Return the content hash of a bot."""
+        if number not in self._hashes:
+            self._hashes[number] = self._compute_hash(self._config.bots[number])
+        return self._hashes[number]
+
+    def _compute_hash(self, entry: BotEntry) -> str:
+        if self._roster is None:
+            assert entry.folder is not None  # noqa: S101 - `check_next` has refused it
+            return hash_content(entry.folder, entry.variant)
+        if entry.folder is not None:
+            return self._roster.hash_folder(entry.folder, entry.variant)
+        bot = self._roster.active_spec(entry.text).bot
+        if entry.variant is None:
+            return self._roster.content_hash(bot)
+        return self._roster.hash_variant(bot, entry.variant)
 
 
 async def enter_bots(
@@ -354,17 +403,6 @@ def _stored_parts(row: StoredTournament, extensions: Sequence[StoredExtension]) 
         )
         for first, end, part in zip([0, *firsts], ends, rows, strict=True)
     )
-
-
-def _refuse_second(
-    config: TournamentConfig, number: int, earlier: dict[_BotSource, int], source: Path | BotId
-) -> None:
-    """Add a bot to `earlier`. Raise UserError if it is there already: the same folder or version, and the same variant."""
-    variant = config.bots[number].variant
-    first = earlier.setdefault((source, variant), number)
-    if first < number:
-        bot = source if isinstance(source, BotId) and variant is None else None
-        raise _twice_error(config, number, first, bot)
 
 
 def _twice_error(config: TournamentConfig, number: int, first: int, bot: BotId | None) -> UserError:

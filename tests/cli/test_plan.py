@@ -1,8 +1,10 @@
 """`referee tournament plan` shows figures of a tournament file and changes nothing."""
 
+import asyncio
 import csv
 import io
 import json
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -10,12 +12,16 @@ import pytest
 from real_runs import SAMPLE_BOTS, THREE, place
 from sample_league import SampleLeague
 
+from referee.bots.manifest import Variant
 from referee.cli.tournament import LeaguePace, describe_stop
 from referee.records import BotId
 from referee.reports.formats import fields_of
 from referee.reports.tournament_rows import PlanRow
 from referee.roster import PERSON
-from referee.roster.roster import enter_person
+from referee.roster.roster import Roster, enter_person
+from referee.roster.workshop import Workshop
+from referee.sandbox.process_group import ProcessGroupLauncher
+from referee.store.league import League
 
 KEYS = [field.key for field in fields_of(PlanRow)]
 
@@ -160,6 +166,24 @@ def test_gauntlet_is_planned_played_and_verified(here):
     assert here.referee("tournament", "export", "gauntlet", "--league", "gauntlet").returncode == 0
     checked = here.referee("verify", "gauntlet.zip", "--league", "nowhere")
     assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_retired_variant_and_bot_by_name_and_folder_are_refused_as_by_run(here):
+    folder = here.bot("mine", "")
+    deep = Variant("deep", ("-d", "6"))
+    with League.open(here.folder / "chosen", create=True) as league:
+        roster = Roster(league, Workshop(league.folder, ProcessGroupLauncher(), on_build=print))
+        asyncio.run(roster.submit(folder, now_us=0))
+        league.mark_retired(asyncio.run(roster.submit(folder, deep, now_us=0)).spec.bot, at_us=1)
+    file = here.tournament("chosen", few=False)
+    listed = '["mine", { path = "./mine", name = "deep", args = ["-d", "6"] }, "./mine"]'
+    file.write_text(re.sub(r"^bots = .*", f"bots = {listed}", file.read_text(), flags=re.MULTILINE))
+    for command in ("plan", "run"):
+        done = here.referee("tournament", command, file, "--league", "chosen")
+        assert (done.returncode, done.stdout) == (2, "")
+        retired, twice = done.stderr.splitlines()
+        assert retired == f"referee: {file}: bots[1]: deep@1 is retired; choose another name"
+        assert twice.startswith(f"referee: {file}: bots[2]: the same bot as bots[0], mine@1; to ")
 
 
 def test_bot_on_both_sides_of_a_gauntlet_is_refused(here):

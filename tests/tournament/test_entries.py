@@ -1,6 +1,7 @@
 """The bots of a tournament are found by folder, name or version, and checked before anything is created."""
 
 import json
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -49,6 +50,16 @@ def cup(tmp_path, *bots, ruleset="basic", more=""):
     return load_tournament(path)
 
 
+async def refusal(roster, config):
+    """Return the message with which a configuration is refused, by the check before anything is created as by the later one."""
+    with pytest.raises(UserError) as planned:
+        check_bots(config, roster)
+    with pytest.raises(UserError) as started:
+        await enter_bots(config, roster, now_us=1)
+    assert str(planned.value) == str(started.value)
+    return str(planned.value)
+
+
 async def enter(roster, config):
     check_bots(config, roster)
     return [str(spec.bot) for spec in await enter_bots(config, roster, now_us=1)]
@@ -70,12 +81,34 @@ async def test_two_versions_of_a_bot_may_meet(roster, tmp_path):
 
 async def test_a_bot_that_is_listed_by_name_and_by_folder_is_refused(roster, tmp_path):
     await roster.submit(bot(tmp_path / "ann", "ann"), now_us=0)
-    config = cup(tmp_path, "ann", "./ann")
-    with pytest.raises(UserError) as caught:
-        await enter(roster, config)
-    assert (
-        str(caught.value) == f"{config.file}: bots[1]: the same bot as bots[0], ann@1{TWICE_HINT}"
-    )
+    for texts in (("ann", "./ann"), ("./ann", "ann@1")):
+        config = cup(tmp_path, *texts)
+        same = "bots[1]: the same bot as bots[0], ann@1"
+        assert await refusal(roster, config) == f"{config.file}: {same}{TWICE_HINT}"
+    (tmp_path / "ann" / "more").touch()
+    assert await enter(roster, cup(tmp_path, "ann", "./ann")) == ["ann@1", "ann@1+2"]
+
+
+async def test_league_inside_of_the_folder_of_a_bot_does_not_change_its_content(tmp_path):
+    folder = bot(tmp_path / "ann", "ann")
+    with League.open(folder / "sub" / "league", create=True) as league:
+        roster = Roster(league, Workshop(league.folder, ProcessGroupLauncher(), on_build=print))
+        await roster.submit(folder, now_us=0)
+        config = cup(tmp_path, "ann", "./ann")
+        same = "bots[1]: the same bot as bots[0], ann@1"
+        assert await refusal(roster, config) == f"{config.file}: {same}{TWICE_HINT}"
+
+
+async def test_two_folders_with_the_same_content_are_refused(roster, tmp_path):
+    shutil.copytree(bot(tmp_path / "ann", "ann"), tmp_path / "copy")
+    config = cup(tmp_path, "./ann", "./copy")
+    for there in (None, roster):
+        with pytest.raises(UserError) as caught:
+            check_bots(config, there)
+        assert str(caught.value) == f"{config.file}: bots[1]: the same bot as bots[0]{TWICE_HINT}"
+    (tmp_path / "copy" / "more").touch()
+    check_bots(config, None)
+    assert await enter(roster, config) == ["ann@1", "ann@1+2"]
 
 
 @pytest.mark.parametrize(
@@ -233,11 +266,7 @@ async def test_folder_of_a_retired_version_is_refused(roster, tmp_path):
     roster._league.mark_retired(BotId("ann", "1"), at_us=1)
     config = cup(tmp_path, "./bob", "./ann")
     message = f"{config.file}: bots[1]: ann@1 is retired; submit it again to let it play"
-    with pytest.raises(UserError) as planned:
-        check_bots(config, roster)
-    with pytest.raises(UserError) as started:
-        await enter_bots(config, roster, now_us=1)
-    assert str(planned.value) == str(started.value) == message
+    assert await refusal(roster, config) == message
     (folder / "more").touch()
     assert await enter(roster, config) == ["bob@1", "ann@1+2"]
 
@@ -248,9 +277,30 @@ async def test_retired_variant_is_refused(roster, tmp_path, base):
     config = cup(tmp_path, "ann", DEEP.replace("./ann", base))
     assert await enter(roster, config) == ["ann@1", "deep@1"]
     roster._league.mark_retired(BotId("deep", "1"), at_us=1)
+    message = f"{config.file}: bots[1]: deep@1 is retired; choose another name"
+    assert await refusal(roster, config) == message
+    deeper = cup(tmp_path, "ann", DEEP.replace("./ann", base).replace("6", "7"))
+    assert await enter(roster, deeper) == ["ann@1", "deep@1+2"]
+
+
+@pytest.mark.parametrize("more", ["", '[build]\ncommand = ["touch", "built"]\n'])
+async def test_variant_that_is_listed_by_name_and_by_folder_is_refused(roster, tmp_path, more):
+    folder = bot(tmp_path / "ann", "ann", more=more)
+    (folder / "bot").write_text("#!/bin/sh\n")
+    (folder / "bot").chmod(0o755)
+    await roster.submit(folder, now_us=0)
+    by_name = DEEP.replace("./ann", "ann")
+    config = cup(tmp_path, by_name, "ann", DEEP)
+    same = f"{config.file}: bots[2]: the same bot as bots[0]"
     with pytest.raises(UserError) as caught:
-        await enter_bots(config, roster, now_us=1)
-    assert str(caught.value) == f"{config.file}: bots[1]: deep@1 is retired; choose another name"
+        check_bots(config, roster)
+    assert str(caught.value) == f"{same}{TWICE_HINT}"
+    assert versions_of(roster._league, "deep") == []
+    await enter(roster, cup(tmp_path, "ann", DEEP))
+    assert await refusal(roster, config) == f"{same}, deep@1{TWICE_HINT}"
+    config = cup(tmp_path, DEEP, "deep")
+    same = f"{config.file}: bots[1]: the same bot as bots[0], deep@1"
+    assert await refusal(roster, config) == f"{same}{TWICE_HINT}"
 
 
 async def test_entry_cannot_take_the_name_of_another_authors_bot(roster, tmp_path):
