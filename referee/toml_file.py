@@ -185,11 +185,17 @@ def read(path: Path) -> dict[str, Any]:
             data = file.read((MAX_KIB << 10) + 1)
         if len(data) > MAX_KIB << 10:
             raise UserError(f"{path}: more than {MAX_KIB} KiB")
-        return parse(path, data.decode())
+        text = data.decode()
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text") from error
+    if text.startswith("\ufeff"):
+        raise UserError(
+            f"{path}: begins with a byte order mark, which TOML does not allow;"
+            " save it as UTF-8 without this mark (without BOM)"
+        )
+    return parse(path, text)
 
 
 def parse(path: Path, text: str) -> dict[str, Any]:

@@ -64,6 +64,15 @@ def test_14_000_unknown_keys_are_reported_quickly(tmp_path):
     assert time.process_time() - began < 2
 
 
+def test_byte_order_mark_is_named_as_the_reason(tmp_path):
+    path = tmp_path / "some.toml"
+    path.write_bytes(b"\xef\xbb\xbf[[entries]]\n")
+    assert error_of(path) == (
+        f"{path}: begins with a byte order mark, which TOML does not allow;"
+        " save it as UTF-8 without this mark (without BOM)"
+    )
+
+
 class Needy(FileModel):
     command: str
     place: str
