@@ -44,7 +44,13 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _LINE = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 """Python decodes each byte of the command line that is not UTF-8 to a surrogate."""
-_SYNTAX_ERROR = re.compile(r"(?P<reason>.*) \(at (?P<place>.*?)(?:, column \d+)?\)", re.DOTALL)
+_SYNTAX_ERROR = re.compile(
+    r"(?P<reason>.*) \(at (?P<place>line (?P<line>\d+)|.*?)(?:, column \d+)?\)", re.DOTALL
+)
+_OVERWRITES = "Cannot overwrite a value"
+"""What Python says about a key that is given twice."""
+_KEY_OF_LINE = re.compile(r"""[ \t]*+(?P<key>[\w.-]++)[ \t]*+=(?!.*(?:\"{3}|'{3}))""")
+"""Matches the beginning of a line with a key and a value. A line with three quotes may be the end of a text, so it does not match."""
 
 _REASONS = {
     "extra_forbidden": "unknown key",
@@ -204,7 +210,7 @@ def parse(path: Path, text: str) -> dict[str, Any]:
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path}: {_shorten(_syntax_reason(str(error)))}") from error
+        raise UserError(f"{path}: {_shorten(_syntax_reason(str(error), text))}") from error
     except RecursionError as error:
         raise UserError(f"{path}: its lists or tables are nested too deeply") from error
     except ValueError as error:
@@ -286,9 +292,17 @@ def check(data: Mapping[str, Any], model: type[Model], path: Path) -> Model:
         raise UserError(*(f"{path}: {line}" for line in lines)) from error
 
 
-def _syntax_reason(message: str) -> str:
+def _syntax_reason(message: str, text: str) -> str:
+    """Return Python's `message` about a file with this `text`, with the place in front. Name a key that is given twice."""
     match = _SYNTAX_ERROR.fullmatch(message)
-    return f"{match['place']}: {match['reason']}" if match else message
+    if match is None:
+        return message
+    place = match["place"]
+    if match["reason"] == _OVERWRITES:
+        line = text.split("\n")[int(match["line"] or 0) - 1]
+        if (key := _KEY_OF_LINE.match(line)) is not None:
+            place = f"{place}: {key['key']}"
+    return f"{place}: {match['reason']}"
 
 
 def _list_mistakes(errors: Sequence[ErrorDetails], model: type[BaseModel]) -> list[str]:
