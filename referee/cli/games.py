@@ -26,7 +26,7 @@ from referee.cli.options import (
 from referee.errors import Cause, RefereeError, UserError, did_you_mean
 from referee.match.play import GameSetup
 from referee.match.replay import Difference, replay_moves
-from referee.records import GameRecord
+from referee.records import BotId, GameRecord
 from referee.reports.formats import json_text
 from referee.reports.game_rows import (
     ChargeRow,
@@ -58,7 +58,9 @@ def list_games(
     ] = None,
     bot: Annotated[
         str | None,
-        typer.Option("--bot", help="Only games of this bot: its name, without a version."),
+        typer.Option(
+            "--bot", help="Only games of this bot: NAME (all its versions) or NAME@VERSION."
+        ),
     ] = None,
     cause: Annotated[
         str | None,
@@ -89,10 +91,8 @@ def list_games(
     with League.open(league, create=False, db=db) as store:
         if tournament is not None:
             store.tournament(tournament)
-        if bot is not None and bot not in (known := [row.name for row in store.bots()]):
-            others = f"there are {', '.join(dict.fromkeys(known))}" if known else "there is none"
-            similar = did_you_mean(bot, known)
-            raise UserError(f"--bot: no bot {bot!r} in the league {store.where}{similar}; {others}")
+        if bot is not None:
+            _check_bot(store, bot)
         wanted = {row.game_id for row in store.games(tournament=tournament, bot=bot, cause=cause)}
         results = [
             row for row in store.results(tournament=tournament, free=True) if row.game_id in wanted
@@ -104,6 +104,20 @@ def list_games(
     show_rows(
         GameRow, rows, title=title, as_json=as_json, as_csv=as_csv, wide=wide, columns=columns
     )
+
+
+def _check_bot(store: League, bot: str) -> None:
+    """Raise UserError if `bot` is neither a name nor a `name@version` of the league."""
+    versions = [row.bot for row in store.bots()]
+    known = {each.name for each in versions} | {str(each) for each in versions}
+    if bot in known:
+        return
+    name = BotId.parse(bot).name
+    others = [str(each) for each in versions if each.name == name]
+    others = others or list(dict.fromkeys(each.name for each in versions))
+    there = f"there are {', '.join(others)}" if others else "there is none"
+    similar = did_you_mean(bot, known)
+    raise UserError(f"--bot: no bot {bot!r} in the league {store.where}{similar}; {there}")
 
 
 @app.command()

@@ -360,7 +360,7 @@ class League:
 
         Args:
             tournament: only games of this tournament.
-            bot: only games of a bot with this name, in any version.
+            bot: only games of this bot: its name, for all versions, or `name@version`.
             cause: the value of a `Cause`; only games with a fault of this cause.
         """
         with self._database.reading() as connection:

@@ -66,8 +66,9 @@ def games(
     if tournament_name is not None:
         query = query.where(schema.tournaments.c.name == tournament_name)
     if bot is not None:
-        sat = select(schema.seats.c.game_id).select_from(schema.seats.join(schema.bots))
-        query = query.where(result.game_id.in_(sat.where(schema.bots.c.name == bot)))
+        seat = schema.seats.c
+        sat = select(seat.game_id).where(seat.bot_id.in_(bot_keys(connection, bot)))
+        query = query.where(result.game_id.in_(sat))
     if cause is not None:
         faulty = select(schema.faults.c.game_id).where(schema.faults.c.cause == cause)
         query = query.where(result.game_id.in_(faulty))

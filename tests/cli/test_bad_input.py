@@ -304,6 +304,10 @@ def test_league_of_a_newer_version_is_refused(here, played, command):
         ),
         (("game", "list", "--bot", "eve"), "no bot 'eve' in the league league; there are "),
         (
+            ("game", "list", "--bot", "random@7"),
+            "no bot 'random@7' in the league league (did you mean 'random'?); there are random@1.0",
+        ),
+        (
             ("game", "list", "--fault", "tilt"),
             "--fault: unknown fault 'tilt'; choose one of no_start",
         ),

@@ -175,6 +175,7 @@ ROWS = [
     (("game", "list"), GameRow, GAMES),
     (("game", "list", "--tournament", "cup", "--limit", "5"), GameRow, 5),
     (("game", "list", "--bot", "random"), GameRow, 8),
+    (("game", "list", "--bot", "random@1.0"), GameRow, 8),
     (("game", "list", "--fault", "exited_early"), GameRow, 8),
     (("game", "list", "--fault", "timeout"), GameRow, 0),
 ]

@@ -102,6 +102,8 @@ def test_pair_of_a_bot_with_itself_has_the_games_of_two_versions(league):
     assert find(league, GameChoice(bot="ann", other="ann")) == ["play-1"]
     assert find(league, GameChoice(bot="ann@1.0", other="ann@1.0")) == []
     assert find(league, GameChoice(bot="ann@2.0")) == ["play-1"]
+    assert [row.game_id for row in league.games(bot="ann@2.0")] == ["play-1"]
+    assert len(league.games(bot="ann")) == 2
 
 
 def test_games_are_chosen_by_ruleset_termination_and_fault(league):
