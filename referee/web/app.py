@@ -15,8 +15,8 @@ import hashlib
 import re
 import socket
 import time
-from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Container, Hashable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Self
@@ -32,7 +32,6 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from referee.errors import NotFoundError, RefereeError, StoreError, UserError
-from referee.store import GameChoice
 from referee.store.league import League
 from referee.web import pages
 from referee.web.board import board_script, phrases_script
@@ -49,10 +48,6 @@ _COMPRESSION = 5
 _KEPT_PAGES = 100
 _AGAIN_S = 5
 """After an error, an open page is loaded again after this time in seconds."""
-_LIST_KEYS = ("page", *(field.name for field in fields(GameChoice)))
-"""What the address of a list of games can have after the question mark."""
-_Query = tuple[tuple[str, str | None], ...]
-"""Keys and values after the question mark of an address."""
 _HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::[0-9]*)?")
 """A header Host: a name or an address, IPv6 in brackets, and perhaps a port."""
 _REFUSED_GZIP = re.compile(rb"gzip\s*;\s*q=0(\.0*)?\s*(,|$)", re.IGNORECASE)
@@ -129,11 +124,11 @@ class _Endpoints:
 
     def games(self, request: Request) -> Response:
         """Return a page of the list of games."""
-        query = request.query_params
+        choice, number = pages.read_choice(request.query_params.multi_items())
         return self._show(
             request,
-            lambda: pages.games_page(self._views, LINKS, *pages.read_choice(query)),
-            tuple((key, query.get(key)) for key in _LIST_KEYS),
+            lambda: pages.games_page(self._views, LINKS, choice, number),
+            (choice, number),
         )
 
     def board(self, request: Request) -> Response:
@@ -148,7 +143,7 @@ class _Endpoints:
             content, media_type=media_type, headers={"content-disposition": "attachment"}
         )
 
-    def _show(self, request: Request, make: Callable[[], Page], query: _Query = ()) -> Response:
+    def _show(self, request: Request, make: Callable[[], Page], query: Hashable = ()) -> Response:
         """Return a page, made anew if the kept one is outdated. `query` is what the page depends on besides its path."""
         rendered, newer_in_s = self._kept.look_up(
             (_path(request), query), lambda: _Rendered.of(make())

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from math import ceil
 from typing import Any
 
-from referee.errors import Cause, DamagedRecordError, NotFoundError, UserError
+from referee.errors import Cause, DamagedRecordError, NotFoundError, UserError, did_you_mean
 from referee.match.replay import Difference
 from referee.records import GameRecord
 from referee.reports.bot_rows import FaultRow, fault_rows
@@ -45,6 +45,13 @@ PAGE_SIZE = 50
 """Number of games on a page of the list of games."""
 _ARCHIVED = 300
 """The page offers no archive of a larger tournament, because packing it takes more than a second; it names the command."""
+
+_VALUES = {
+    "ruleset": tuple(RULESETS),
+    "cause": tuple(each.value for each in Cause),
+    "termination": tuple(each.value for each in Termination),
+}
+"""The possible values of the fields of `GameChoice` that have a fixed list."""
 
 
 def league_page(views: LeagueViews, links: Links) -> Page:
@@ -146,13 +153,33 @@ def _game_values(record: GameRecord) -> dict[str, Any]:
     }
 
 
-def read_choice(query: Mapping[str, str]) -> tuple[GameChoice, int]:
-    """Return the filter and the page number of an address's query. Raises UserError for a page that is no number."""
-    keys = [field.name for field in fields(GameChoice)]
-    page = query.get("page", "1")
+def read_choice(query: Iterable[tuple[str, str]]) -> tuple[GameChoice, int]:
+    """Return the filter and the page number of an address's query. An empty value does not restrict the games.
+
+    Raises UserError for an unknown key, for a key that is given more than once, for a page that is no number, and for a
+    value that no game can have.
+    """
+    keys = ("page", *(field.name for field in fields(GameChoice)))
+    given: dict[str, str] = {}
+    for key, value in query:
+        if key not in keys:
+            similar = did_you_mean(key, keys)
+            raise UserError(f"{key!r} is no filter{similar}; choose one of {', '.join(keys)}")
+        if key in given:
+            raise UserError(f"{key}: given more than once")
+        given[key] = value
+    page = given.pop("page", "1")
     if not page.isascii() or not page.isdecimal() or len(page) > 9 or int(page) < 1:  # noqa: PLR2004
         raise UserError(f"page: {page!r} is not the number of a page")
-    return GameChoice(**{key: query[key] for key in keys if query.get(key)}), int(page)
+    wanted = {key: value for key, value in given.items() if value}
+    for key, known in _VALUES.items():
+        if key in wanted and wanted[key] not in known:
+            value = wanted[key]
+            similar = did_you_mean(value, known)
+            raise UserError(
+                f"{key}: unknown value {value!r}{similar}; choose one of {', '.join(known)}"
+            )
+    return GameChoice(**wanted), int(page)
 
 
 def _filters(views: LeagueViews, choice: GameChoice) -> list[FilterField]:
@@ -162,9 +189,9 @@ def _filters(views: LeagueViews, choice: GameChoice) -> list[FilterField]:
         "tournament": ("tournament", tuple(row.tournament for row in views.tournaments())),
         "bot": ("bot", bots),
         "other": ("other bot", bots),
-        "ruleset": ("ruleset", tuple(RULESETS)),
-        "cause": ("fault", tuple(each.value for each in Cause)),
-        "termination": ("ended by", tuple(each.value for each in Termination)),
+        "ruleset": ("ruleset", _VALUES["ruleset"]),
+        "cause": ("fault", _VALUES["cause"]),
+        "termination": ("ended by", _VALUES["termination"]),
     }
     filters = []
     for key, (label, values) in options.items():

@@ -317,7 +317,8 @@ def test_bot_without_a_version_means_the_newest(client):
     [
         ("bot=greedy@1.0", ["greedy@1.0"]),
         ("bot=greedy", ["greedy"]),
-        ("other=bait&bot=greedy&ruleset=bridge", ["greedy", "bait", "bridge"]),
+        ("other=bait&bot=greedy&ruleset=duel", ["greedy", "bait", "duel"]),
+        ("bot=eve&cause=&termination=", ["eve"]),
         ("", []),
     ],
 )
@@ -326,6 +327,31 @@ def test_filter_shows_what_restricts_the_list(client, query, selected):
     assert re.findall(r'<option value="([^"]*)" selected>', text) == selected
     options = re.findall(r'<option value="([^"]+)"', re.split("</select>", text)[1])
     assert len(options) == len(set(options))
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("page=x", "page: 'x' is not the number of a page"),
+        (
+            "fault=crash",
+            "'fault' is no filter; choose one of page, tournament, bot, other, ruleset",
+        ),
+        ("bots=greedy", "'bots' is no filter (did you mean 'bot'?); choose one of page"),
+        ("bot=greedy&other=bait&bot=random", "bot: given more than once"),
+        (
+            "ruleset=dual",
+            "ruleset: unknown value 'dual' (did you mean 'duel'?); choose one of classic",
+        ),
+        ("cause=zzz", "cause: unknown value 'zzz'; choose one of no_start"),
+        ("termination=x", "termination: unknown value 'x'; choose one of "),
+    ],
+)
+def test_wrong_filter_is_refused_and_shows_no_games(client, query, says):
+    assert client.get("/games").status_code == 200
+    response = client.get(f"/games?{query}")
+    assert response.status_code == 400
+    assert str(escape(says)) in response.text
 
 
 def test_pair_page_has_the_sentence_of_the_command(client, here, show):
