@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Thread
 from typing import Annotated
@@ -31,6 +32,8 @@ from referee.web.serve import serve as serve_pages
 from referee.web.views import PATIENCE_S, LeagueViews
 
 app = typer.Typer()
+_NAMED = 5
+"""The largest number of games with damaged records that `report` names."""
 
 SpoilersOption = Annotated[
     bool,
@@ -125,10 +128,18 @@ def report(
             f"There is no replay of {games}, because not all games of the same deals are played."
         )
     if written.damaged:
-        records = _count(written.damaged, "damaged record")
-        lines.append(f"There is no replay of {records}: run `referee verify {name}`.")
+        lines.append(_name_damaged(written.damaged))
     for line in lines:
         console.print(Text(visible(line)), soft_wrap=True)
+
+
+def _name_damaged(games: Sequence[str]) -> str:
+    """Return the sentence about the games whose records cannot be replayed."""
+    records = _count(len(games), "damaged record")
+    names = ", ".join(games[:_NAMED])
+    more = f" and {len(games) - _NAMED} more" if len(games) > _NAMED else ""
+    pages = "The page of the game says" if len(games) == 1 else "The pages of the games say"
+    return f"There is no replay of {records}: {names}{more}. {pages} why."
 
 
 def _count(number: int, noun: str) -> str:

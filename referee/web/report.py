@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -35,8 +35,8 @@ class ReportSize:
     """Number of games with a replay."""
     hidden: int
     """Number of stored games without a replay, because other games of the same deal are still to be played."""
-    damaged: int
-    """Number of stored games without a replay, because their records cannot be replayed. Their pages say why."""
+    damaged: Sequence[str]
+    """The ids of the stored games without a replay, because their records cannot be replayed. Their pages say why."""
 
 
 def write_report(views: LeagueViews, name: str, output: Path) -> ReportSize:
@@ -87,14 +87,14 @@ class _Report:
         for path, make in self._pages.items():
             links = Links(root="../" * path.count("/"), files=self._pages.keys(), report=self._name)
             self._write(f"{path}.html", render(make(links), links))
-        replays = sum(map(self._write_board, self._ids))
+        damaged = [game_id for game_id in self._ids if not self._write_board(game_id)]
         self._write("phrases.js", phrases_script())
         ignored = shutil.ignore_patterns(*_LIVE_ONLY)
         shutil.copytree(STATIC, self._folder / "static", ignore=ignored)
         return ReportSize(
-            replays=replays,
+            replays=len(self._ids) - len(damaged),
             hidden=self._stored - len(self._ids),
-            damaged=len(self._ids) - replays,
+            damaged=damaged,
         )
 
     def _write_board(self, game_id: str) -> bool:

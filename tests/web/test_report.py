@@ -13,9 +13,10 @@ from urllib.parse import unquote
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
+from referee.cli import web as cli
 from referee.errors import NotFoundError, UserError
 from referee.store.league import League
-from referee.web.report import _Report, write_report
+from referee.web.report import ReportSize, _Report, write_report
 from referee.web.templates import file_name
 from referee.web.views import REPLAY_HIDDEN, LeagueViews
 
@@ -134,9 +135,29 @@ def test_damaged_record_is_said_on_its_page_and_other_pages_are_whole(here, tmp_
         target.commit()
     with League.open_read_only(copy) as opened:
         written = write_report(LeagueViews(opened), "cup", tmp_path / "pages")
-        assert (written.replays, written.damaged) == (len(opened.results()) - 1, 1)
+        assert (written.replays, written.damaged) == (len(opened.results()) - 1, ["cup-1"])
     assert "cannot be read" in (tmp_path / "pages/games/cup-1.html").read_text()
     assert "cannot be read" not in (tmp_path / "pages/games/cup-2.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("games", "says"),
+    [
+        (1, "1 damaged record: cup-1. The page of the game says why."),
+        (2, "2 damaged records: cup-1, cup-2. The pages of the games say why."),
+        (
+            5,
+            "5 damaged records: cup-1, cup-2, cup-3, cup-4, cup-5. The pages of the games say why.",
+        ),
+        (7, "cup-4, cup-5 and 2 more. The pages of the games say why."),
+    ],
+)
+def test_command_names_the_games_with_damaged_records(here, monkeypatch, capsys, games, says):
+    damaged = [f"cup-{number}" for number in range(1, games + 1)]
+    written = ReportSize(replays=3, hidden=0, damaged=damaged)
+    monkeypatch.setattr(cli, "write_report", lambda *_: written)
+    cli.report("cup", Path("pages"), league=here.folder / "league")
+    assert says in capsys.readouterr().out
 
 
 def test_error_of_the_database_is_no_damaged_record_and_leaves_no_folder(
