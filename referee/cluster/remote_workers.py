@@ -55,7 +55,12 @@ class _Remote:
     @property
     def host(self) -> str:
         """The address of its host."""
-        return urlsplit(self.address).hostname or self.address
+        return _host(self.address)
+
+
+def _host(address: str) -> str:
+    """Return the address of the host of a Dask worker."""
+    return urlsplit(address).hostname or address
 
 
 class RemoteWorkers:
@@ -128,14 +133,23 @@ class RemoteWorkers:
         self._starting = asyncio.ensure_future(self._prepare_first())
 
     async def _prepare_first(self) -> None:
-        """Prepare the Dask workers that are connected now. Raises UserError if there are some, and none can play the tournament."""
+        """Prepare the Dask workers that are connected now. At the end, say which of them cannot play.
+
+        Raises UserError if there are some, and none can play the tournament.
+        """
         await self._compare_with_scheduler()
         while self._entering:
             await asyncio.wait(list(self._entering.values()))
         reasons = self._refusals | self._failures
         if reasons and not self._remotes:
-            lines = (f"{address}: {reason}" for address, reason in reasons.items())
-            raise UserError("no worker can play:\n" + "\n".join(lines))
+            lines = (
+                f"{_host(address)}: {line}"
+                for address, reason in reasons.items()
+                for line in reason.splitlines()
+            )
+            raise UserError("no worker can play:", *dict.fromkeys(lines))
+        for address in reasons:
+            self._say_reason(address)
 
     async def submit(self, number: int, assignment: Assignment) -> list[GameRecord]:
         """Play an assignment of lane `number` on the Dask worker of that lane.
@@ -364,13 +378,15 @@ class RemoteWorkers:
         except UserError as error:
             self._refusals[address] = str(error)
             self._failures.pop(address, None)
-            self._say(f"The worker {address} cannot play: {error}")
+            if self._starting.done():
+                self._say_reason(address)
             return
         except Exception as error:  # noqa: BLE001 - whatever it is, it may pass
             reason = f"{type(error).__name__}: {error}"
-            if self._failures.get(address) != reason:
-                self._say(f"The worker {address} cannot play yet: {reason}")
+            is_new = self._failures.get(address) != reason
             self._failures[address] = reason
+            if is_new and self._starting.done():
+                self._say_reason(address)
             return
         self._failures.pop(address, None)
         lost = asyncio.get_running_loop().create_future()
@@ -380,6 +396,13 @@ class RemoteWorkers:
                 f"There are more workers than lanes ({self._lanes}), so some workers stay idle. The number of lanes is `lanes` in the tournament file."
             )
         self._changed.set()
+
+    def _say_reason(self, address: str) -> None:
+        """Say why a Dask worker cannot play, or cannot play yet."""
+        if (refusal := self._refusals.get(address)) is not None:
+            self._say(f"The worker {address} cannot play: {refusal}")
+        else:
+            self._say(f"The worker {address} cannot play yet: {self._failures[address]}")
 
 
 @asynccontextmanager

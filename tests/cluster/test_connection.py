@@ -234,5 +234,7 @@ def test_bot_that_no_worker_can_build_ends_the_run_before_a_game(here, tmp_path)
         "tournament", "run", file, "--cluster", "local:1", XDG_CACHE_HOME=str(here.folder / "cache")
     )
     assert done.returncode == 2, done.stdout
-    assert "no worker can play:" in done.stderr
-    assert "built@1 cannot be built: built: bot.toml: build.command:" in done.stderr
+    heading, reason = done.stderr.splitlines()
+    assert heading == "referee: no worker can play:"
+    assert "built@1 cannot be built: built: bot.toml: build.command:" in reason
+    assert "cannot be built" not in done.stdout
