@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -47,6 +48,8 @@ LOCAL = "local:"
 """The first part of an address that starts a cluster on this machine."""
 LOST = (KilledWorker, FutureCancelledError, CommClosedError)
 """The errors of Dask when a worker or the scheduler is gone."""
+_CONNECTION_OBJECT = re.compile(r"^in <[^>]*>: ")
+"""Matches the Python object with which Dask begins the text of an error of a connection."""
 _PACKAGE = "linko-referee"
 """The name of the referee in a list of installed packages."""
 
@@ -150,10 +153,9 @@ async def check_scheduler(address: str, security: Security | None) -> None:
             async with rpc(address, timeout=CONNECT_S, connection_args=arguments) as remote:
                 kind = (await remote.identity())["type"]
     except (OSError, TimeoutError) as error:
-        reason = str(error.__cause__ or error) or "no reply"
-        raise UserError(
-            f"{address}: no scheduler can be reached: {reason.splitlines()[0]}"
-        ) from error
+        text = str(error.__cause__ or error) or "no reply"
+        reason = _CONNECTION_OBJECT.sub("", text.splitlines()[0])
+        raise UserError(f"{address}: no scheduler can be reached: {reason}") from error
     if kind != "Scheduler":
         raise UserError(f"{address}: this is a {kind.lower()} of Dask, not a scheduler")
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from clusters import free_port, process, run, scheduler, tls_options, wait_for
+from distributed.comm.core import CommClosedError
 from pages import ROOT
 from real_runs import BIN, place
 
@@ -188,6 +189,20 @@ def test_address_where_nothing_listens_is_one_line(here, command):
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert f"tcp://{address}: no scheduler can be reached" in line
+
+
+@pytest.mark.parametrize(
+    "text", ["in <distributed.comm.tcp.TCPConnector object at 0x7f9c47a7d410>: E: no", "E: no"]
+)
+async def test_reason_of_a_connection_names_no_python_object(monkeypatch, text):
+    class Unreachable:
+        def __init__(self, *_, **__):
+            raise OSError("Timed out") from CommClosedError(text)
+
+    monkeypatch.setattr(connection, "rpc", Unreachable)
+    with pytest.raises(UserError) as raised:
+        await connection.check_scheduler("tcp://127.0.0.1:1", None)
+    assert str(raised.value) == "tcp://127.0.0.1:1: no scheduler can be reached: E: no"
 
 
 def test_workers_that_other_machines_reach_need_tls(here):
