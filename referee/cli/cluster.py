@@ -118,6 +118,14 @@ def check_isolation(choice: ClusterChoice | None, isolation: Isolation) -> None:
         connection.check_isolation(choice.address, choice.certificates, isolation)
 
 
+def check_cluster(choice: ClusterChoice | None) -> None:
+    """Raise UserError if no scheduler can be reached. Call this before something is stored."""
+    if choice is not None:
+        from referee.cluster import connection  # noqa: PLC0415 - needs the extra
+
+        asyncio.run(connection.check_cluster(choice.address, choice.certificates))
+
+
 def choose_workers(
     choice: ClusterChoice | None,
     tournament: Tournament,

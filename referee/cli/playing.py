@@ -20,6 +20,7 @@ from referee import deals
 from referee.bots.logs import LogSettings
 from referee.cli.cluster import (
     ClusterChoice,
+    check_cluster,
     check_cores,
     check_isolation,
     choose_cluster,
@@ -112,7 +113,8 @@ def open_new_tournament(
     """Create a tournament, and yield what `play_to_end` needs to play it. The league stays open and locked until the `with` ends.
 
     `league`, `db`, `isolation` and `require` are the options of `tournament run`. Raises UserError for wrong options
-    or bots, before the tournament is stored; bots that were added before the error stay in the league.
+    or bots, and if no scheduler can be reached, before the tournament is stored; bots that were added before the error
+    stay in the league.
     """
     check_cores(settings.place, config)
     check_entries(config, league, db)
@@ -120,6 +122,7 @@ def open_new_tournament(
     config = replace(config, isolation=choice.lasting)  # stored, so it holds for `resume` too
     under = _select_isolation(choice, require, config, league, db)
     check_isolation(settings.place, under)
+    check_cluster(settings.place)
     with League.open(league, create=True, db=db) as store, store.lock():
         roster = roster_of(store, make_launcher(under))
         bots = uvloop.run(enter_bots(config, roster, now_us=now_us()))

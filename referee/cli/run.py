@@ -13,6 +13,7 @@ from referee.cli.cluster import (
     CertificateOption,
     ClusterOption,
     KeyOption,
+    check_cluster,
     check_cores,
     check_isolation,
 )
@@ -214,6 +215,7 @@ def extend(
         choice = choose_rung(ctx, isolation, tournament.config.isolation)
         under = _select_isolation_again(store, tournament, choice, require)
         check_isolation(settings.place, under)
+        check_cluster(settings.place)
         seed = secrets.token_bytes(deals.SEED_SIZE)
         longer = add_matches(store, tournament, matches, seed=seed, now_us=now_us())
         play_to_end(store, longer, under, interrupts, settings)

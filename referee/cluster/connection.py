@@ -145,6 +145,14 @@ def check_isolation(text: str, certificates: Certificates | None, isolation: Iso
         )
 
 
+async def check_cluster(text: str, certificates: Certificates | None) -> None:
+    """Raise UserError if no scheduler listens at an address. Do not check `local:N`, which starts one."""
+    if not text.startswith(LOCAL):
+        security = None if certificates is None else certificates.security()
+        with without_logs():
+            await check_scheduler(scheduler_address(text, certificates), security)
+
+
 async def check_scheduler(address: str, security: Security | None) -> None:
     """Raise UserError if no scheduler listens at an address."""
     arguments = (security or Security()).get_connection_args("client")

@@ -212,7 +212,29 @@ def test_workers_that_other_machines_reach_need_tls(here):
 
 
 @pytest.mark.usefixtures("_impatient")
-def test_stored_tournament_can_be_resumed_on_the_same_cluster(here):
+def test_nothing_is_stored_if_no_scheduler_can_be_reached(here):
+    file = here.tournament()
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        done = here.referee("tournament", "run", file, "--cluster", address)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert not (here.folder / "league").exists()
+        assert here.referee("tournament", "run", file).returncode == 0
+        words = ("extend", "cup", "--matches", "2", "--cluster", address)
+        done = here.referee("tournament", *words)
+        assert (done.returncode, done.stdout) == (2, "")
+    assert "no scheduler can be reached" in done.stderr
+    done = here.referee("tournament", "resume")
+    assert "every tournament is finished" in done.stderr
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_tournament_whose_scheduler_ends_can_be_resumed_on_the_same_cluster(here, monkeypatch):
+    async def reachable(_address, _certificates):
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr(connection, "check_cluster", reachable)
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{silent.getsockname()[1]}"
