@@ -157,10 +157,17 @@ async def check_scheduler(address: str, security: Security | None) -> None:
     """Raise UserError if no scheduler listens at an address."""
     arguments = (security or Security()).get_connection_args("client")
     try:
-        with dask.config.set({"distributed.comm.timeouts.connect": CONNECT_S}):
-            async with rpc(address, timeout=CONNECT_S, connection_args=arguments) as remote:
-                kind = (await remote.identity())["type"]
-    except (OSError, TimeoutError) as error:
+        async with asyncio.timeout(
+            CONNECT_S
+        ):  # another server may accept the connection and never reply
+            with dask.config.set({"distributed.comm.timeouts.connect": CONNECT_S}):
+                async with rpc(address, timeout=CONNECT_S, connection_args=arguments) as remote:
+                    kind = (await remote.identity())["type"]
+    except (
+        OSError,
+        TimeoutError,
+        MemoryError,
+    ) as error:  # MemoryError: Dask read the size of a message from other bytes
         text = str(error.__cause__ or error) or "no reply"
         reason = _CONNECTION_OBJECT.sub("", text.splitlines()[0])
         raise UserError(f"{address}: no scheduler can be reached: {reason}") from error

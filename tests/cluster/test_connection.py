@@ -8,6 +8,7 @@ import shutil
 import socket
 import ssl
 from dataclasses import replace
+from threading import Thread
 from urllib.parse import urlsplit
 
 import pytest
@@ -203,6 +204,28 @@ async def test_reason_of_a_connection_names_no_python_object(monkeypatch, text):
     with pytest.raises(UserError) as raised:
         await connection.check_scheduler("tcp://127.0.0.1:1", None)
     assert str(raised.value) == "tcp://127.0.0.1:1: no scheduler can be reached: E: no"
+
+
+@pytest.mark.parametrize("greeting", [b"", b"HTTP/1.0 400 Bad Request\r\n\r\n"])
+async def test_address_of_another_server_is_refused_in_time(monkeypatch, greeting):
+    """Dask waits for ever for a reply of a silent server, and reads the size of a message from the text of a web server."""
+    monkeypatch.setattr(connection, "CONNECT_S", 0.5)
+
+    def greet():
+        peer, _ = server.accept()
+        with peer:
+            peer.sendall(greeting)
+            peer.recv(1 << 16)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        greeter = Thread(target=greet)
+        if greeting:  # a connection that nobody accepts is silent
+            greeter.start()
+        async with asyncio.timeout(20):
+            with pytest.raises(UserError, match=r"no scheduler can be reached: \w"):
+                await connection.check_scheduler(f"tcp://127.0.0.1:{server.getsockname()[1]}", None)
+        if greeting:
+            greeter.join()
 
 
 def test_workers_that_other_machines_reach_need_tls(here):
