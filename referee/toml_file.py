@@ -47,7 +47,7 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _SYNTAX_ERROR = re.compile(
     r"(?P<reason>.*) \(at (?P<place>line (?P<line>\d+)|.*?)(?:, column \d+)?\)", re.DOTALL
 )
-_OVERWRITES = "Cannot overwrite a value"
+_DUPLICATE_KEY_REASON = "Cannot overwrite a value"
 """What Python says about a key that is given twice."""
 _KEY_OF_LINE = re.compile(r"""[ \t]*+(?P<key>[\w.-]++)[ \t]*+=(?!.*(?:\"{3}|'{3}))""")
 """Matches the beginning of a line with a key and a value. A line with three quotes may be the end of a text, so it does not match."""
@@ -298,10 +298,11 @@ def _syntax_reason(message: str, text: str) -> str:
     if match is None:
         return message
     place = match["place"]
-    if match["reason"] == _OVERWRITES:
+    if match["reason"] == _DUPLICATE_KEY_REASON:
+        # at the end of the document, Python names no line; index -1 is the last one
         line = text.split("\n")[int(match["line"] or 0) - 1]
         if (key := _KEY_OF_LINE.match(line)) is not None:
-            place = f"{place}: {key['key']}"
+            return f"{place}: {key['key']}: given twice"
     return f"{place}: {match['reason']}"
 
 

@@ -76,8 +76,8 @@ def test_byte_order_mark_is_named_as_the_reason(tmp_path):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("a = 1\n  a = 2 # again\n", "line 2: a: Cannot overwrite a value"),
-        ("a.b-c = 1\na.b-c=2", "end of document: a.b-c: Cannot overwrite a value"),
+        ("a = 1\n  a = 2 # again\n", "line 2: a: given twice"),
+        ("a.b-c = 1\na.b-c=2", "end of document: a.b-c: given twice"),
         ('a = 1\n"a" = 2\n', "line 2: Cannot overwrite a value"),
         ("a = 1\na = [\n1]\n", "line 3: Cannot overwrite a value"),
         ('a = 1\na = """\nb = 2"""\n', "line 3: Cannot overwrite a value"),

@@ -85,7 +85,7 @@ def take(
         built: True if the bot will be built in the copy. Then everything that the folder's `.gitignore` files
             name is left out, because the build makes these files again.
         replaced: maps the paths of some files in the folder to the content that they get in the copy.
-        left_out: another folder that is left out as `into` is.
+        left_out: another folder that is left out as `into` is, because it may be the league.
 
     The copy never contains itself: `into` is left out. If `into` is in a subfolder of the bot, that subfolder is left out, because it
     may be the league. The copy keeps the executable flags, but no other permissions, no times and no owners. Nothing from outside the folder gets into the copy, even if a program replaces
@@ -99,8 +99,8 @@ def take(
     except OSError as error:
         raise UserError(f"{into}: {error.strerror}") from error
     try:
-        apart = (into,) if left_out is None else (into, left_out)
-        return _copy(folder, into, replaced or {}, apart, built=built)
+        excluded = (into,) if left_out is None else (into, left_out)
+        return _copy(folder, into, replaced or {}, excluded, built=built)
     except OSError as error:
         remove_folder(into)
         raise UserError(f"{error.filename or folder}: {error.strerror}") from error
@@ -137,14 +137,16 @@ def _copy(
     folder: Path,
     into: Path,
     replaced: Mapping[str, bytes],
-    apart: Sequence[Path],
+    excluded: Sequence[Path],
     *,
     built: bool,
 ) -> Snapshot:
     digest = hashlib.sha256()
     count = size = 0
-    around = {outer for each in apart for outer in (each.resolve(), *each.resolve().parents)}
-    left_out = {(each.stat().st_dev, each.stat().st_ino) for each in around if each.exists()}
+    with_parents = {
+        outer for each in excluded for outer in (each.resolve(), *each.resolve().parents)
+    }
+    left_out = {(each.stat().st_dev, each.stat().st_ino) for each in with_parents if each.exists()}
     hint = _BUILT_HINT if built else _HINT
     links = []
     rules = () if built else None

@@ -168,8 +168,8 @@ def play_to_end(
 
     Raises typer.Exit if the tournament was interrupted. Raises RefereeError or OSError if the tournament cannot go
     on. Then the command that resumes the tournament is printed. It is not printed after a UserError, unless the tournament
-    runs on a cluster, because the same command would fail again. It is also printed if the database fails when the end is
-    printed: for a finished tournament, it only prints the end again.
+    runs on a cluster, because the same command would fail again. The command is also printed if the database fails while
+    the tables, seeds or verdict are printed. For a finished tournament, the command only prints them again.
     """
     out = settings.out
     try:

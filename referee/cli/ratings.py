@@ -124,7 +124,7 @@ def compare(
     found = judged.compare(first, second)
     if ruleset is not None:
         found = {name: each for name, each in found.items() if name == ruleset}
-    if not found and not judged.look:
+    if not found and not judged.look_sentence:
         raise UserError(f"{first} and {second} have not played by the same ruleset")
     if as_json:
         write(json_text([each.row() for each in found.values()]))

@@ -128,18 +128,17 @@ def report(
             f"There is no replay of {games}, because not all games of the same deals are played."
         )
     if written.damaged:
-        lines.append(_name_damaged(written.damaged))
+        lines.append(_describe_damaged(written.damaged))
     for line in lines:
         console.print(Text(visible(line)), soft_wrap=True)
 
 
-def _name_damaged(games: Sequence[str]) -> str:
-    """Return the sentence about the games whose records cannot be replayed."""
-    records = _count(len(games), "damaged record")
+def _describe_damaged(games: Sequence[str]) -> str:
+    """Return the sentences about the games whose records cannot be replayed."""
     names = ", ".join(games[:_NAMED])
     more = f" and {len(games) - _NAMED} more" if len(games) > _NAMED else ""
     pages = "The page of the game says" if len(games) == 1 else "The pages of the games say"
-    return f"There is no replay of {records}: {names}{more}. {pages} why."
+    return f"There is no replay of {_count(len(games), 'game')} with damaged records: {names}{more}. {pages} why."
 
 
 def _count(number: int, noun: str) -> str:

@@ -36,7 +36,7 @@ class ReplayedMove(NamedTuple):
 
 
 class Difference(Exception):
-    """A record differs from its replay, or has an impossible time. The message names the first difference."""
+    """A record differs from its replay, or has an impossible time or measurement. The message names the first difference."""
 
 
 def replay_moves(record: GameRecord) -> Iterator[ReplayedMove]:
@@ -177,14 +177,14 @@ class _StandInCheck:
 
 
 def _check_measurements(record: GameRecord) -> None:
-    """Check that the other measurements are possible. Raises Difference at the first error."""
+    """Check the noise of the machine, and for how many seats dropped messages are counted. Raises Difference at the first error."""
     seats = len(record.seating)
     if len(record.dropped) not in (0, seats):
         raise Difference(
             f"the record counts dropped messages for {len(record.dropped)} seats, but the game has {seats}"
         )
     noise = None if record.machine is None else record.machine.noise
-    if noise is not None and not 0 <= noise <= 1:  # false for NaN too
+    if noise is not None and not 0 <= noise <= 1:  # NaN fails the comparison, so it is refused too
         raise Difference(f"the noise of the machine is {noise}; it must be from 0 to 1")
 
 

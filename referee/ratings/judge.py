@@ -164,7 +164,7 @@ class Verdicts:
         return _judge(self._test, ruleset, analysis, (first, second), self.final)
 
     def needed_chance(self, ruleset: str, bot: str, other: str) -> float:
-        """Return the least probability that one of two bots is better, with which a test of this look finds it ahead."""
+        """Return the threshold of the test: a bot is ahead if the probability that it is better is at least this value."""
         return self._test.needed_chance(ruleset, bot, other)
 
 
@@ -196,7 +196,7 @@ class _Test:
         return Verdict.EQUAL if doubt is not None and doubt < allowed else Verdict.OPEN
 
     def needed_chance(self, ruleset: str, bot: str, below: str) -> float:
-        """Return the least probability of a lead with which a bot is surely better than the other one."""
+        """Return the threshold of the test: `bot` is ahead if the probability that it is better is at least this value."""
         data = self._list_data((ruleset, bot), (ruleset, below))
         # half for each side, because the games themselves have chosen which bot leads
         return 1 - allowed_errors(self.looks, self.error / 2, data)[-1]
@@ -304,7 +304,7 @@ def _find_bound(leads: Floats, weights: Floats, deviation: float, spent: float) 
         deviation: the standard deviation of the change by these games.
         spent: the part of the error for this look.
     """
-    from scipy.optimize import brentq  # noqa: PLC0415 - loads slowly, and most tournaments have no looks
+    from scipy.optimize import brentq  # noqa: PLC0415 - loads slowly, and only verdicts need it
 
     def excess(bound: float) -> float:
         return float(ndtr((leads - bound) / deviation) @ weights) - spent

@@ -181,7 +181,7 @@ def _grid(*cells: Text, widths: tuple[int, ...]) -> Table:
 
 
 def _shorten(output: str) -> str:
-    """Return an output. If it is long, an ellipsis stands for all lines but the first and the last ones."""
+    """Shorten a long output: keep its first and last lines, with an ellipsis between them."""
     lines = output.rstrip().split("\n")
     if len(lines) > _FIRST_LINES + _LAST_LINES:
         lines[_FIRST_LINES:-_LAST_LINES] = ["…"]

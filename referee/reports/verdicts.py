@@ -56,10 +56,10 @@ class Judgement:
 
     verdicts: Verdicts
     condition: StopCondition
-    look: str = ""
+    look_sentence: str = ""
     """Says which look of which tournament gave the verdicts; empty for a single test."""
-    stopping: tuple[TournamentConfig, ...] = ()
-    """For a single test: the tournaments of the league that their results could stop."""
+    stoppable: tuple[TournamentConfig, ...] = ()
+    """For a single test: the tournaments of the league that can stop early."""
 
     def basis(self, rulesets: Collection[str], bots: Collection[str] = ()) -> str:
         """Say which look gave the verdicts, or why a single test is less sure than it says. Return "" if there is nothing to say.
@@ -70,20 +70,20 @@ class Judgement:
         """
         found = [
             each
-            for each in self.stopping
+            for each in self.stoppable
             if any(stage.ruleset.name in rulesets for stage in each.stages)
         ]
         if not found:
-            return self.look
+            return self.look_sentence
         text = (
-            f"Some of these games are from tournaments that their results could stop ({', '.join(each.name for each in found)})."
-            " A single test of all games is then wrong more often than its confidence says."
+            f"The league has tournaments by this ruleset that can stop early ({', '.join(each.name for each in found)})."
+            " With games of one of them, a single test is wrong more often than its confidence says."
         )
         with_bots = [
             each.name for each in found if {entry.text for entry in each.bots}.issuperset(bots)
         ]
         if with_bots:
-            text += f" For the verdicts of one of these tournaments: --tournament {with_bots[0]}."
+            text += f" For the verdicts of one of them: --tournament {with_bots[0]}."
         return text
 
     def neighbour_rows(self, ruleset: str | None = None) -> list[NeighbourRow]:
@@ -153,7 +153,7 @@ class Comparison:
     verdict: PairVerdict
     condition: StopCondition
     needed: float
-    """The least probability with which the test finds one of the two bots ahead."""
+    """The threshold of the test: a bot is ahead if the probability that it is better is at least this value."""
 
     def row(self) -> ComparisonRow:
         """Return the comparison as a row."""
@@ -251,12 +251,12 @@ def judge_once(
         analysed: the analyses of the selected games.
         condition: confidence and margin of the test.
     """
-    stopping = () if choice.tournament else tuple(_list_stopping(league))
-    return Judgement(Judge(condition).look(analysed), condition, stopping=stopping)
+    stoppable = () if choice.tournament else tuple(_find_stoppable(league))
+    return Judgement(Judge(condition).look(analysed), condition, stoppable=stoppable)
 
 
-def _list_stopping(league: League) -> Iterator[TournamentConfig]:
-    """Yield the tournaments with games whose results decide when they stop. Damaged ones are left out."""
+def _find_stoppable(league: League) -> Iterator[TournamentConfig]:
+    """Yield the configuration of each tournament that has games and can stop early. Skip damaged tournaments."""
     for row in league.tournaments():
         with suppress(RefereeError):
             if row.stored and (config := find_state(league, row.name).config).until is not None:
@@ -275,13 +275,13 @@ def judge_newest_look(state: TournamentState, games: ResultColumns) -> Judgement
     taken = take_looks(config, games)
     if taken is None:
         first = list_look_rounds(config)[0]
-        look = f"{state.name} has no verdicts yet: its first look is after round {first}."
-        return Judgement(Judge(config.until).look({}), config.until, look)
-    look = (
+        sentence = f"{state.name} has no verdicts yet: its first look is after round {first}."
+        return Judgement(Judge(config.until).look({}), config.until, sentence)
+    sentence = (
         f"These are the verdicts of {state.name} after {taken.look.rounds} of {count_rounds(config)} rounds, with"
         f" confidence {config.until.confidence:.12g} and margin {config.until.margin:.12g}."
     )
-    return Judgement(taken.verdicts, config.until, look)
+    return Judgement(taken.verdicts, config.until, sentence)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

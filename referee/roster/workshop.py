@@ -172,7 +172,7 @@ class Workshop:
 
         Raises `UserError` if the league's copy of the bot is missing, and the errors of `copy`.
         """
-        with self._extract(name, content_hash) as source:
+        with self._sources_of_copy(name, content_hash) as source:
             return await self.copy(source, variant=variant)
 
     def hash_folder(self, source: Path, variant: Variant | None) -> str:
@@ -181,7 +181,7 @@ class Workshop:
 
     def hash_variant(self, name: str, content_hash: str, variant: Variant) -> str:
         """Return the content hash that the result of `copy_variant` would have. Raises `UserError` if the copy is missing."""
-        with self._extract(name, content_hash) as source:
+        with self._sources_of_copy(name, content_hash) as source:
             return hash_content(source, variant)
 
     def has(self, name: str, content_hash: str) -> bool:
@@ -229,7 +229,7 @@ class Workshop:
         return self._folder / name / content_hash
 
     @contextmanager
-    def _extract(self, name: str, content_hash: str) -> Iterator[Path]:
+    def _sources_of_copy(self, name: str, content_hash: str) -> Iterator[Path]:
         """Yield a temporary folder with the files of a copy as they were before the build."""
         with tempfile.TemporaryDirectory() as scratch:
             yield _extract(self.pack(name, content_hash), Path(scratch))
@@ -269,9 +269,10 @@ def hash_content(
     Args:
         folder: the bot's folder.
         variant: changes of the bot's manifest; None for the bot as it is.
-        left_out: the folder of the league's copies, which is left out if the bot's folder contains it; None if there is no league.
+        left_out: a folder that may be inside the bot's folder, such as the folder of the league's copies. Then the subfolder of the
+            bot that contains it is left out.
 
-    Raises `UserError` if the folder cannot be copied.
+    Raises `UserError` if the manifest is wrong or the folder cannot be copied.
     """
     manifest = load_manifest(folder, variant)
     with tempfile.TemporaryDirectory() as parent:

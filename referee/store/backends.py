@@ -72,10 +72,10 @@ def _line(error: DatabaseError) -> str:
 
 
 BUSY_MS = 5_000
-"""Milliseconds that a writing transaction waits for the lock, at most. In PostgreSQL it is also the limit
-for each lock that a transaction of a read-only league waits for."""
-_AGAIN_S = 0.01
-"""Seconds between two tries to switch a file to WAL."""
+"""Timeout in milliseconds for locks: of writing transactions, of transactions in a read-only PostgreSQL league, and of the creation
+of an SQLite file."""
+_RETRY_S = 0.01
+"""Seconds between two attempts to switch a file to WAL."""
 _FORMAT = (
     "page_size = 8192",  # smaller pages waste more space
     "journal_mode = WAL",  # readers do not block the writer
@@ -177,7 +177,8 @@ class Sqlite:
         Two values can be compared only if they come from the same connection, so one connection is kept for this.
         """
         with self._observer_lock:
-            # checked here first, because SQLAlchemy begins no more transactions on a connection after an error in the event "begin"
+            # Check before the connection is used. After an error in the event "begin", SQLAlchemy does not send this event
+            # again on the connection, so later checks would be skipped.
             self._check_file()
             if self._observer is None:
                 self._observer = self._engine.connect()
@@ -186,7 +187,7 @@ class Sqlite:
             return mark
 
     def _check_file(self) -> None:
-        """Raise StoreError before a transaction if the file is missing, or is not the file of the first transaction."""
+        """Raise StoreError if the file is missing, or is not the file that was opened."""
         file = _identify(self.where)
         self._file = self._file or file
         if file != self._file:
@@ -255,8 +256,8 @@ def _read_only(url: URL, **options: str) -> URL:
 def _format(engine: Engine) -> None:
     """Apply `_FORMAT` to a new file. If another process has locked the file, try again for at most `BUSY_MS`.
 
-    SQLite itself does not wait, because the switch to WAL reads the file before it takes the write lock. In a transaction
-    that has read, SQLite never waits for this lock.
+    SQLite itself does not wait, because the switch to WAL reads the file before it takes the write lock. After
+    a transaction has read, SQLite does not wait for the write lock, but fails at once (SQLITE_BUSY).
     """
     deadline_s = time.monotonic() + BUSY_MS / 1000
     with closing(engine.raw_connection()) as connection:
@@ -267,7 +268,7 @@ def _format(engine: Engine) -> None:
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline_s:
                     raise
-                time.sleep(_AGAIN_S)
+                time.sleep(_RETRY_S)
             else:
                 return
 
@@ -321,10 +322,10 @@ class Postgres:
         self._holder: Connection | None = None
         """The connection that holds the lock of a playing referee; None outside the context of `lock`."""
         self.reading: Engine = self._engine.execution_options(
-            isolation_level="REPEATABLE READ", postgresql_readonly=True, lock_timeout=read_only
+            isolation_level="REPEATABLE READ", postgresql_readonly=True, limits_lock_wait=read_only
         )
         self.writing: Engine = self._engine.execution_options(
-            isolation_level="READ COMMITTED", writing=True, lock_timeout=True
+            isolation_level="READ COMMITTED", writing=True, limits_lock_wait=True
         )
 
     def close(self) -> None:
@@ -431,7 +432,7 @@ _SNAPSHOT = text("SELECT hashtextextended(CAST(pg_current_snapshot() AS text), 0
 def _begin_postgres(connection: Connection) -> None:
     """Limit the time that a transaction waits for locks. Make a writing transaction take the lock of writers when it begins."""
     options = connection.get_execution_options()
-    if options.get("lock_timeout", False):
+    if options.get("limits_lock_wait", False):
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = {BUSY_MS}")
     if options.get("writing", False):
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_WRITER})")

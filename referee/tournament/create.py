@@ -108,7 +108,7 @@ def check_bots(config: TournamentConfig, roster: Roster | None) -> None:
     check = _BotCheck(config, roster)
     for number in range(len(config.bots)):
         try:
-            check.check_next(number)
+            check.check(number)
         except UserError as error:
             errors.append(error)
     if len(errors) == 1:
@@ -124,14 +124,14 @@ class _BotCheck:
         self._config = config
         self._roster = roster
         self._sources: dict[_BotSource, int] = {}
-        """The number of each bot that was checked before."""
+        """The number of the first bot with each source."""
         self._named: dict[str, list[int]] = {}
         """The numbers of the bots that were checked before, by the name that the bot has in the tournament."""
         self._hashes: dict[int, str] = {}
         """The content hash of each bot that needed one."""
 
-    def check_next(self, number: int) -> None:
-        """Check one bot."""
+    def check(self, number: int) -> None:
+        """Check one bot, and remember it for the later ones. Call this in the order of the file."""
         config, roster, entry = self._config, self._roster, self._config.bots[number]
         if entry.folder is not None:
             self._refuse_same_source(number, entry.folder)
@@ -156,7 +156,7 @@ class _BotCheck:
                 )
 
     def _refuse_same_source(self, number: int, source: Path | BotId) -> None:
-        """Raise UserError if an earlier bot has the same folder or version, and the same variant."""
+        """Remember the source of a bot. Raise UserError if an earlier bot has the same folder or version, and the same variant."""
         variant = self._config.bots[number].variant
         first = self._sources.setdefault((source, variant), number)
         if first < number:
@@ -166,7 +166,8 @@ class _BotCheck:
     def _refuse_same_content(self, number: int, name: str) -> None:
         """Raise UserError if a bot has the content of a retired version, or of an earlier bot.
 
-        Two bots with different names differ in content. So only bots with the name of another one are hashed, which takes a copy.
+        The content includes the manifest with the name, so only bots of the same name can be equal. A hash needs a copy of the
+        folder, so a bot is hashed only if an earlier bot or a version in the league has its name.
         """
         earlier = self._named.setdefault(name, [])
         versions = [] if self._roster is None else self._roster.versions(name)
@@ -189,7 +190,7 @@ class _BotCheck:
 
     def _compute_hash(self, entry: BotEntry) -> str:
         if self._roster is None:
-            assert entry.folder is not None  # noqa: S101 - `check_next` has refused it
+            assert entry.folder is not None  # noqa: S101 - `check` has refused it
             return hash_content(entry.folder, entry.variant)
         if entry.folder is not None:
             return self._roster.hash_folder(entry.folder, entry.variant)

@@ -156,15 +156,17 @@ def _game_values(record: GameRecord) -> dict[str, Any]:
 def read_choice(query: Iterable[tuple[str, str]]) -> tuple[GameChoice, int]:
     """Return the filter and the page number of an address's query. An empty value does not restrict the games.
 
-    Raises UserError for an unknown key, for a key that is given more than once, for a page that is no number, and for a
-    value that no game can have.
+    Raises UserError for an unknown key, for a key that is given more than once, for a page that is no number, and for an
+    unknown ruleset, cause or termination. Names of bots and tournaments are not checked.
     """
     keys = ("page", *(field.name for field in fields(GameChoice)))
     given: dict[str, str] = {}
     for key, value in query:
         if key not in keys:
             similar = did_you_mean(key, keys)
-            raise UserError(f"{key!r} is no filter{similar}; choose one of {', '.join(keys)}")
+            raise UserError(
+                f"unknown key {key!r} in the address{similar}; choose one of {', '.join(keys)}"
+            )
         if key in given:
             raise UserError(f"{key}: given more than once")
         given[key] = value

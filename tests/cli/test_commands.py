@@ -123,7 +123,7 @@ def test_interrupted_run_prints_json_too(here, monkeypatch):
         ("current_ratings", False, "Interrupted. To resume"),
     ],
 )
-def test_database_that_fails_after_the_last_game_leaves_a_command(
+def test_command_is_printed_if_the_database_fails_at_the_end_of_a_run(
     here, monkeypatch, reader, is_finished, hint
 ):
     def fail(*_):

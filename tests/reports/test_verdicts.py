@@ -228,7 +228,7 @@ def test_results_in_a_circle_are_named_below_the_ratings(league):
 
 def test_single_test_says_that_it_has_games_of_a_tournament_that_could_stop(stopping):
     words = ("settled", "--league", str(stopping))
-    warning = "Some of these games are from tournaments that their results could stop (cup)."
+    warning = "The league has tournaments by this ruleset that can stop early (cup)."
     assert warning not in run(stats.app, *words)
     add_played(stopping, "more")
     assert warning in run(stats.app, *words)
@@ -237,22 +237,22 @@ def test_single_test_says_that_it_has_games_of_a_tournament_that_could_stop(stop
     assert warning not in run(stats.app, *words, "--tournament", "more")
 
 
-def test_only_tournaments_with_games_of_the_answer_are_named(stopping):
-    """A tournament of another ruleset is not named, and one without the two bots is no advice."""
+def test_tournament_of_another_ruleset_is_not_named(stopping):
+    """A tournament of another ruleset is not named, and one without the two bots is not recommended."""
     with League.open(stopping, create=True) as store:
         for name in ("eve", "fay"):
             add_bot(store, bot(name))
     add_played(stopping, "duel", "[until]\n", names=("eve", "fay"), ruleset="basic")
     words = ("compare", "--league", str(stopping))
     shown = run(ratings.app, *words, "eve", "fay")
-    assert "could stop (duel)" in shown
+    assert "can stop early (duel)" in shown
     assert "--tournament duel." in shown
     shown = run(ratings.app, *words, "ann", "bob")
-    assert "could stop (cup)" in shown
+    assert "can stop early (cup)" in shown
     assert "--tournament cup." in shown
     add_played(stopping, "other", "[until]\n", names=("eve", "ann"))
     shown = run(ratings.app, *words, "eve", "bob")
-    assert "could stop (cup, other)" in shown
+    assert "can stop early (cup, other)" in shown
     assert "--tournament" not in shown
 
 

@@ -97,7 +97,7 @@ def test_database_locked_during_creation_is_reported(tmp_path, monkeypatch, mode
     League.open(tmp_path, create=True).close()
 
 
-def test_creation_waits_until_another_process_has_switched_to_wal(tmp_path, monkeypatch):
+def test_creation_is_retried_until_the_file_is_unlocked(tmp_path, monkeypatch):
     holder = sqlite3.connect(tmp_path / FILE, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     monkeypatch.setattr(backends.time, "sleep", lambda _: holder.execute("ROLLBACK"))

@@ -335,9 +335,12 @@ def test_filter_shows_what_restricts_the_list(client, query, selected):
         ("page=x", "page: 'x' is not the number of a page"),
         (
             "fault=crash",
-            "'fault' is no filter; choose one of page, tournament, bot, other, ruleset",
+            "unknown key 'fault' in the address; choose one of page, tournament, bot, other, ruleset",
         ),
-        ("bots=greedy", "'bots' is no filter (did you mean 'bot'?); choose one of page"),
+        (
+            "bots=greedy",
+            "unknown key 'bots' in the address (did you mean 'bot'?); choose one of page",
+        ),
         ("bot=greedy&other=bait&bot=random", "bot: given more than once"),
         (
             "ruleset=dual",
