@@ -51,13 +51,21 @@ def cup(tmp_path, *bots, ruleset="basic", more=""):
 
 
 async def refusal(roster, config):
-    """Return the message with which a configuration is refused, by the check before anything is created as by the later one."""
+    """Return the message with which `check_bots` refuses a configuration. Assert that `enter_bots` gives the same message."""
     with pytest.raises(UserError) as planned:
         check_bots(config, roster)
     with pytest.raises(UserError) as started:
         await enter_bots(config, roster, now_us=1)
     assert str(planned.value) == str(started.value)
     return str(planned.value)
+
+
+async def submit_ann(roster, tmp_path, more):
+    """Submit the bot ann with a program that can be started; `more` is the end of its manifest."""
+    folder = bot(tmp_path / "ann", "ann", more=more)
+    (folder / "bot").write_text("#!/bin/sh\n")
+    (folder / "bot").chmod(0o755)
+    await roster.submit(folder, now_us=0)
 
 
 async def enter(roster, config):
@@ -89,7 +97,7 @@ async def test_a_bot_that_is_listed_by_name_and_by_folder_is_refused(roster, tmp
     assert await enter(roster, cup(tmp_path, "ann", "./ann")) == ["ann@1", "ann@1+2"]
 
 
-async def test_league_inside_of_the_folder_of_a_bot_does_not_change_its_content(tmp_path):
+async def test_league_inside_the_folder_of_a_bot_does_not_change_the_hash_of_the_bot(tmp_path):
     folder = bot(tmp_path / "ann", "ann")
     with League.open(folder / "sub" / "league", create=True) as league:
         roster = Roster(league, Workshop(league.folder, ProcessGroupLauncher(), on_build=print))
@@ -220,16 +228,13 @@ async def test_entry_with_a_name_and_arguments_is_a_bot_of_its_own(roster, tmp_p
 
 @pytest.mark.parametrize("more", ["", '[build]\ncommand = ["touch", "built"]\n'])
 async def test_bot_of_the_league_has_the_same_variant_as_its_folder(roster, tmp_path, more):
-    folder = bot(tmp_path / "ann", "ann", more=more)
-    (folder / "bot").write_text("#!/bin/sh\n")
-    (folder / "bot").chmod(0o755)
-    await roster.submit(folder, now_us=0)
+    await submit_ann(roster, tmp_path, more)
     by_name = DEEP.replace("./ann", "ann")
     config = cup(tmp_path, "ann", by_name)
     assert await enter(roster, config) == ["ann@1", "deep@1"]
     assert roster.spec(BotId("deep", "1")).command == ("./bot", "--depth", "6")
     (row,) = versions_of(roster._league, "deep")
-    assert row.folder == str(folder)
+    assert row.folder == str(tmp_path / "ann")
     assert await enter(roster, cup(tmp_path, "./ann", DEEP)) == ["ann@1", "deep@1"], "as stored"
 
 
@@ -285,10 +290,7 @@ async def test_retired_variant_is_refused(roster, tmp_path, base):
 
 @pytest.mark.parametrize("more", ["", '[build]\ncommand = ["touch", "built"]\n'])
 async def test_variant_that_is_listed_by_name_and_by_folder_is_refused(roster, tmp_path, more):
-    folder = bot(tmp_path / "ann", "ann", more=more)
-    (folder / "bot").write_text("#!/bin/sh\n")
-    (folder / "bot").chmod(0o755)
-    await roster.submit(folder, now_us=0)
+    await submit_ann(roster, tmp_path, more)
     by_name = DEEP.replace("./ann", "ann")
     config = cup(tmp_path, by_name, "ann", DEEP)
     same = f"{config.file}: bots[2]: the same bot as bots[0]"
