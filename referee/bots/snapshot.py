@@ -85,7 +85,7 @@ def take(
         built: True if the bot will be built in the copy. Then everything that the folder's `.gitignore` files
             name is left out, because the build makes these files again.
         replaced: maps the paths of some files in the folder to the content that they get in the copy.
-        left_out: another folder that is left out as `into` is, because it may be the league.
+        left_out: a second folder that must not be copied, such as the league; it is left out as `into` is.
 
     The copy never contains itself: `into` is left out. If `into` is in a subfolder of the bot, that subfolder is left out, because it
     may be the league. The copy keeps the executable flags, but no other permissions, no times and no owners. Nothing from outside the folder gets into the copy, even if a program replaces

@@ -134,11 +134,12 @@ def report(
 
 
 def _describe_damaged(games: Sequence[str]) -> str:
-    """Return the sentences about the games whose records cannot be replayed."""
+    """Return two sentences about games with records that cannot be replayed."""
     names = ", ".join(games[:_NAMED])
     more = f" and {len(games) - _NAMED} more" if len(games) > _NAMED else ""
-    pages = "The page of the game says" if len(games) == 1 else "The pages of the games say"
-    return f"There is no replay of {_count(len(games), 'game')} with damaged records: {names}{more}. {pages} why."
+    if len(games) == 1:
+        return f"The record of {names} is damaged, so there is no replay. The page of the game says why."
+    return f"The records of {len(games)} games are damaged, so there is no replay: {names}{more}. The pages of the games say why."
 
 
 def _count(number: int, noun: str) -> str:

@@ -49,7 +49,7 @@ LOCAL = "local:"
 LOST = (KilledWorker, FutureCancelledError, CommClosedError)
 """The errors of Dask when a worker or the scheduler is gone."""
 _CONNECTION_OBJECT = re.compile(r"^in <[^>]*>: ")
-"""Matches the Python object with which Dask begins the text of an error of a connection."""
+"""Matches the beginning of an error text of Dask, such as `in <TCPConnector object at 0x…>: `."""
 _PACKAGE = "linko-referee"
 """The name of the referee in a list of installed packages."""
 
@@ -146,7 +146,7 @@ def check_isolation(text: str, certificates: Certificates | None, isolation: Iso
 
 
 async def check_cluster(text: str, certificates: Certificates | None) -> None:
-    """Raise UserError if no scheduler listens at an address. Do not check `local:N`, which starts one."""
+    """Raise UserError if no scheduler listens at an address. An address `local:N` is not checked, because it starts a scheduler."""
     if not text.startswith(LOCAL):
         security = None if certificates is None else certificates.security()
         with without_logs():
@@ -167,7 +167,7 @@ async def check_scheduler(address: str, security: Security | None) -> None:
         OSError,
         TimeoutError,
         MemoryError,
-    ) as error:  # MemoryError: Dask read the size of a message from other bytes
+    ) as error:  # MemoryError: Dask takes the first bytes of any reply as a size
         text = str(error.__cause__ or error) or "no reply"
         reason = _CONNECTION_OBJECT.sub("", text.splitlines()[0])
         raise UserError(f"{address}: no scheduler can be reached: {reason}") from error

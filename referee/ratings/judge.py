@@ -164,7 +164,7 @@ class Verdicts:
         return _judge(self._test, ruleset, analysis, (first, second), self.final)
 
     def needed_chance(self, ruleset: str, bot: str, other: str) -> float:
-        """Return the threshold of the test: a bot is ahead if the probability that it is better is at least this value."""
+        """Return the smallest probability of a lead with which this look finds one of the two bots ahead."""
         return self._test.needed_chance(ruleset, bot, other)
 
 
@@ -196,7 +196,7 @@ class _Test:
         return Verdict.EQUAL if doubt is not None and doubt < allowed else Verdict.OPEN
 
     def needed_chance(self, ruleset: str, bot: str, below: str) -> float:
-        """Return the threshold of the test: `bot` is ahead if the probability that it is better is at least this value."""
+        """See `Verdicts.needed_chance`."""
         data = self._list_data((ruleset, bot), (ruleset, below))
         # half for each side, because the games themselves have chosen which bot leads
         return 1 - allowed_errors(self.looks, self.error / 2, data)[-1]

@@ -37,6 +37,7 @@ from referee.tournament.config import TournamentConfig, count_rounds, list_look_
 from referee.tournament.course import take_looks
 from referee.tournament.create import TournamentState, find_state
 
+_NEARLY_ONE = 0.999
 _NAMED = 3
 """Largest number of pairs that a sentence names."""
 
@@ -76,14 +77,14 @@ class Judgement:
         if not found:
             return self.look_sentence
         text = (
-            f"The league has tournaments by this ruleset that can stop early ({', '.join(each.name for each in found)})."
-            " With games of one of them, a single test is wrong more often than its confidence says."
+            f"These tournaments can stop early: {', '.join(each.name for each in found)}."
+            " If a single test includes their games, it is wrong more often than its confidence says."
         )
         with_bots = [
             each.name for each in found if {entry.text for entry in each.bots}.issuperset(bots)
         ]
         if with_bots:
-            text += f" For the verdicts of one of them: --tournament {with_bots[0]}."
+            text += f" To see the verdicts of {with_bots[0]} alone, choose this tournament (--tournament {with_bots[0]})."
         return text
 
     def neighbour_rows(self, ruleset: str | None = None) -> list[NeighbourRow]:
@@ -153,7 +154,7 @@ class Comparison:
     verdict: PairVerdict
     condition: StopCondition
     needed: float
-    """The threshold of the test: a bot is ahead if the probability that it is better is at least this value."""
+    """See `Verdicts.needed_chance`."""
 
     def row(self) -> ComparisonRow:
         """Return the comparison as a row."""
@@ -188,9 +189,14 @@ class Comparison:
         found = {
             Verdict.AHEAD: f"{bot} is better than {below}, {sure}",
             Verdict.EQUAL: f"{bot} and {below} are equally strong within {self.condition.margin:.12g}",
-            Verdict.OPEN: f"it is not settled whether {bot} is better than {below}: the probability is {probability}, and this test needs {chance(self.needed)}",
+            Verdict.OPEN: f"it is not settled whether {bot} is better than {below}: the probability is {_precise(self.verdict.chance)}, and this test needs {_precise(self.needed)}",
         }
         return f"{self.ruleset}: {found[self.verdict.verdict]} ({details}; {met})."
+
+
+def _precise(probability: float) -> str:
+    """Return a probability as a text, close to 1 with more digits than `chance`, so that two of them can be compared."""
+    return chance(probability) if probability < _NEARLY_ONE else f"{100 * probability:.5g} %"
 
 
 def judge_games(

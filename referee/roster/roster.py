@@ -269,7 +269,10 @@ class Roster:
         return versions_of(self._league, name)
 
     def hash_folder(self, folder: Path, variant: Variant | None) -> str:
-        """Return the content hash that a bot's folder would have as a version of this league. Raises `UserError` as `submit` does."""
+        """Return the content hash that a bot's folder would have as a version of this league.
+
+        Raises `UserError` if the manifest is wrong or the folder cannot be copied. Unlike `submit`, it does not check the author.
+        """
         return self._workshop.hash_folder(folder, variant)
 
     def hash_variant(self, bot: BotId, variant: Variant) -> str:

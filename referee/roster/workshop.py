@@ -176,7 +176,10 @@ class Workshop:
             return await self.copy(source, variant=variant)
 
     def hash_folder(self, source: Path, variant: Variant | None) -> str:
-        """Return the content hash that the copy of a bot's folder would have. Raises `UserError` as `copy` does, but builds nothing."""
+        """Return the content hash that the copy of a bot's folder would have.
+
+        Raises `UserError` if the manifest is wrong or the folder cannot be copied.
+        """
         return hash_content(source, variant, left_out=self._folder)
 
     def hash_variant(self, name: str, content_hash: str, variant: Variant) -> str:

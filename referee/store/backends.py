@@ -430,7 +430,7 @@ _SNAPSHOT = text("SELECT hashtextextended(CAST(pg_current_snapshot() AS text), 0
 
 
 def _begin_postgres(connection: Connection) -> None:
-    """Limit the time that a transaction waits for locks. Make a writing transaction take the lock of writers when it begins."""
+    """Set the lock timeout for a transaction with the option `limits_lock_wait`. Take the lock of writers for one with `writing`."""
     options = connection.get_execution_options()
     if options.get("limits_lock_wait", False):
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = {BUSY_MS}")

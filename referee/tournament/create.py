@@ -167,7 +167,7 @@ class _BotCheck:
         """Raise UserError if a bot has the content of a retired version, or of an earlier bot.
 
         The content includes the manifest with the name, so only bots of the same name can be equal. A hash needs a copy of the
-        folder, so a bot is hashed only if an earlier bot or a version in the league has its name.
+        folder, so a bot is hashed only if another bot of the file or a version in the league has its name.
         """
         earlier = self._named.setdefault(name, [])
         versions = [] if self._roster is None else self._roster.versions(name)
@@ -190,7 +190,7 @@ class _BotCheck:
 
     def _compute_hash(self, entry: BotEntry) -> str:
         if self._roster is None:
-            assert entry.folder is not None  # noqa: S101 - `check` has refused it
+            assert entry.folder is not None  # noqa: S101 - without a roster, `check` refuses names
             return hash_content(entry.folder, entry.variant)
         if entry.folder is not None:
             return self._roster.hash_folder(entry.folder, entry.variant)

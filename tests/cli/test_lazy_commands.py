@@ -72,7 +72,7 @@ def test_help_and_typos_load_nothing_heavy(words, code, output):
         ("referee.cli.run", {"scipy.optimize", "alembic"}),
     ],
 )
-def test_processes_of_a_run_start_without_slow_modules_that_they_seldom_need(module, slow):
+def test_run_and_worker_start_without_slow_modules(module, slow):
     script = f"import sys, {module}; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True

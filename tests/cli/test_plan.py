@@ -168,7 +168,7 @@ def test_gauntlet_is_planned_played_and_verified(here):
     assert (checked.returncode, checked.stderr) == (0, "")
 
 
-def test_retired_variant_and_bot_by_name_and_folder_are_refused_as_by_run(here):
+def test_plan_and_run_refuse_a_retired_variant_and_a_repeated_bot(here):
     folder = here.bot("mine", "")
     deep = Variant("deep", ("-d", "6"))
     with League.open(here.folder / "chosen", create=True) as league:

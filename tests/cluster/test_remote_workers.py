@@ -174,7 +174,7 @@ async def test_worker_with_another_bug_fix_release_of_python_plays(client, said)
         assert await play(client, workers, 0) == "tcp://w:1"
 
 
-async def test_each_host_that_cannot_play_has_a_line_if_none_can(client, said):
+async def test_reasons_are_listed_by_host_if_no_worker_can_play(client, said):
     refusal = UserError("isolation 'full': no user namespaces")
     client.join("tcp://v:1", deploy=refusal)
     client.join("tcp://v:2", deploy=refusal)

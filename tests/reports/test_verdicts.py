@@ -96,6 +96,11 @@ def compare(verdict, chance, *, bot="a@1", low=-1.0, high=5.0, meetings=8):
             "open",
         ),
         (
+            replace(compare(Verdict.OPEN, 0.99931), needed=0.99977),
+            "better than b@1: the probability is 99.931 %, and this test needs 99.977 % (",
+            "open",
+        ),
+        (
             compare(Verdict.OPEN, None, low=None, high=None),
             "basic: too little is known to compare a@1 and b@1, in 8 games of 2 matches.",
             "open",
@@ -226,13 +231,13 @@ def test_results_in_a_circle_are_named_below_the_ratings(league):
     assert NOTE not in run(ratings.app, "--league", str(league), "--json")
 
 
-def test_single_test_says_that_it_has_games_of_a_tournament_that_could_stop(stopping):
+def test_single_test_warns_of_tournaments_that_can_stop_early(stopping):
     words = ("settled", "--league", str(stopping))
-    warning = "The league has tournaments by this ruleset that can stop early (cup)."
+    warning = "These tournaments can stop early: cup."
     assert warning not in run(stats.app, *words)
     add_played(stopping, "more")
     assert warning in run(stats.app, *words)
-    assert "--tournament cup." in run(stats.app, *words)
+    assert "(--tournament cup)." in run(stats.app, *words)
     assert warning not in run(stats.app, *words, "--tournament", "cup")
     assert warning not in run(stats.app, *words, "--tournament", "more")
 
@@ -245,14 +250,14 @@ def test_tournament_of_another_ruleset_is_not_named(stopping):
     add_played(stopping, "duel", "[until]\n", names=("eve", "fay"), ruleset="basic")
     words = ("compare", "--league", str(stopping))
     shown = run(ratings.app, *words, "eve", "fay")
-    assert "can stop early (duel)" in shown
-    assert "--tournament duel." in shown
+    assert "can stop early: duel." in shown
+    assert "(--tournament duel)." in shown
     shown = run(ratings.app, *words, "ann", "bob")
-    assert "can stop early (cup)" in shown
-    assert "--tournament cup." in shown
+    assert "can stop early: cup." in shown
+    assert "(--tournament cup)." in shown
     add_played(stopping, "other", "[until]\n", names=("eve", "ann"))
     shown = run(ratings.app, *words, "eve", "bob")
-    assert "can stop early (cup, other)" in shown
+    assert "can stop early: cup, other." in shown
     assert "--tournament" not in shown
 
 

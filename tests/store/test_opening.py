@@ -84,7 +84,7 @@ def test_disk_too_full_for_the_tables_is_reported(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("mode", ["WAL", "DELETE"])
 def test_database_locked_during_creation_is_reported(tmp_path, monkeypatch, mode):
-    """In the mode WAL, creating the tables fails. In the other one, the switch to WAL does."""
+    """In the mode WAL, creating the tables fails. In the mode DELETE, the switch to WAL fails."""
     holder = sqlite3.connect(tmp_path / FILE, isolation_level=None)
     holder.execute(f"PRAGMA journal_mode = {mode}")
     holder.execute("BEGIN IMMEDIATE")

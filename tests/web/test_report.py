@@ -143,11 +143,17 @@ def test_damaged_record_is_said_on_its_page_and_other_pages_are_whole(here, tmp_
 @pytest.mark.parametrize(
     ("games", "says"),
     [
-        (1, "1 game with damaged records: cup-1. The page of the game says why."),
-        (2, "2 games with damaged records: cup-1, cup-2. The pages of the games say why."),
+        (
+            1,
+            "The record of cup-1 is damaged, so there is no replay. The page of the game says why.",
+        ),
+        (
+            2,
+            "The records of 2 games are damaged, so there is no replay: cup-1, cup-2. The pages of the games say why.",
+        ),
         (
             5,
-            "5 games with damaged records: cup-1, cup-2, cup-3, cup-4, cup-5. The pages of the games say why.",
+            "The records of 5 games are damaged, so there is no replay: cup-1, cup-2, cup-3, cup-4, cup-5. The pages of the games say why.",
         ),
         (7, "cup-4, cup-5 and 2 more. The pages of the games say why."),
     ],
