@@ -13,7 +13,7 @@ __version__ = "0.2.0"
 
 
 def configure_process() -> None:
-    """Prepare this process for gRPC and numpy, and for starting programs.
+    """Prepare this process for gRPC, numpy and the garbage collector, and for starting programs.
 
     The driver and every worker process call this function first, because gRPC and numpy read their environment
     variables when they are imported.
@@ -29,6 +29,9 @@ def configure_process() -> None:
     # The matrices of the ratings are small. More than one numpy thread would cost each command 0.07 s of CPU time
     # and save nothing.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # A game leaves nearly nothing for the garbage collector. With Python's own values, the collector takes 9 % of the
+    # CPU time of a worker that plays 64 games at once; with these values, it takes 4 %.
+    gc.set_threshold(5_000, 50, 100)
     # To start a program, uvloop forks the process and runs Python in the child until the program starts. If the
     # garbage collector freed a gRPC server in the child, the child would wait forever for a thread that exists only
     # in the parent. The event loop of the parent waits for the child, so the parent would hang too.

@@ -75,3 +75,14 @@ print(*(f"{name}={os.environ[name]}" for name in sorted(os.environ) if name.star
     assert run(script) == default
     chosen = {"GRPC_ENABLE_FORK_SUPPORT": "1", "GRPC_EXPERIMENTS": "", "GRPC_VERBOSITY": "DEBUG"}
     assert run(script, **chosen) == default.replace("-event_engine_listener", "")
+
+
+def test_configure_process_makes_collections_rare_but_keeps_them():
+    script = """
+import gc
+from referee import configure_process
+default = gc.get_threshold()
+configure_process()
+print(gc.isenabled(), all(a < b for a, b in zip(default, gc.get_threshold(), strict=True)))
+"""
+    assert run(script) == "True True"
