@@ -18,7 +18,7 @@ from referee.rules.ruleset import RULESETS
 from referee.sandbox import DEFAULT_LIMITS, Limits
 
 PYTHON_PACKAGES = "site-packages"
-"""The folder of a bot with its packages for Python. Its build and its processes get it as PYTHONPATH."""
+"""The subfolder of a bot's folder with its Python packages. The bot's build and processes get its path in PYTHONPATH."""
 Transport = Literal["unix", "tcp"]
 """What a bot connects to: a UNIX socket, or a port of 127.0.0.1 if its gRPC library has no UNIX sockets."""
 

@@ -37,7 +37,7 @@ class Finding:
     """The verdict on a step with its explanation."""
 
     verdict: StepVerdict
-    came: str
+    happened: str
     """What happened, what was measured, or why the step was skipped; one line or several."""
     expected: str = ""
     """For a failed step, what should have happened."""
@@ -129,16 +129,18 @@ class Report:
 
 
 LEFT_OUT = "left out"
-"""The reason why a step was skipped that the user has not chosen."""
+"""The reason in the finding of a step that was skipped because the user did not choose it."""
 
 
 class StepFailure(Exception):
     """The bot has made a mistake, and the current step fails. See `Finding` for the arguments."""
 
-    def __init__(self, expected: str, came: str, output: str = "", *, symptom: str = "") -> None:
-        super().__init__(f"{came}; expected: {expected}")
+    def __init__(
+        self, expected: str, happened: str, output: str = "", *, symptom: str = ""
+    ) -> None:
+        super().__init__(f"{happened}; expected: {expected}")
         self.expected = expected
-        self.came = came
+        self.happened = happened
         self.output = output
         self.symptom = symptom
 
@@ -147,26 +149,26 @@ class StepFailure(Exception):
         """The finding of the failed step."""
         return Finding(
             verdict=StepVerdict.FAIL,
-            came=self.came,
+            happened=self.happened,
             expected=self.expected,
             output=self.output,
             symptom=self.symptom,
         )
 
 
-def pass_with(came: str) -> Finding:
+def pass_with(happened: str) -> Finding:
     """Return the finding of a step that passed."""
-    return Finding(verdict=StepVerdict.PASS, came=came)
+    return Finding(verdict=StepVerdict.PASS, happened=happened)
 
 
 def skip_because(reason: str) -> Finding:
     """Return the finding of a step that was not tried or does not apply to the bot."""
-    return Finding(verdict=StepVerdict.SKIP, came=reason)
+    return Finding(verdict=StepVerdict.SKIP, happened=reason)
 
 
 def inform(information: str) -> Finding:
     """Return the finding of a step that informs, for example about the latency."""
-    return Finding(verdict=StepVerdict.INFO, came=information)
+    return Finding(verdict=StepVerdict.INFO, happened=information)
 
 
 _MAX_LISTED = 6
@@ -208,7 +210,7 @@ def legal_actions_text(decision: Decision) -> str:
 
 
 def fault_text(fault: BotFault) -> str:
-    """Return a fault as text for `StepFailure.came`, such as `the bot's process exited with 1 (crash)`."""
+    """Return a fault as text for `StepFailure.happened`, such as `the bot's process exited with 1 (crash)`."""
     detail = fault.evidence.detail
     subject = f"the bot's process {detail}" if fault.cause in _PROCESS_CAUSES else detail
     return f"{subject} ({fault.cause.value})"

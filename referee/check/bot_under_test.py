@@ -143,7 +143,7 @@ class BotUnderTest:
             await process.stop(gently=False)
             output = process.stderr_tail() or process.output.tail(_OUTPUT_BYTES)
             raise StepFailure(
-                failure.expected, failure.came, output, symptom=failure.symptom
+                failure.expected, failure.happened, output, symptom=failure.symptom
             ) from None
         finally:
             await process.stop(gently=False)

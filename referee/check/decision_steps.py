@@ -131,13 +131,13 @@ def _merge(replies: _Replies) -> StepFailure:
     """Return one failure that shows, for each kind of decision, the first failure and the number of failures."""
     failures, requested = replies.failures, replies.requested
     expected = "\n".join(of_kind[0].expected for of_kind in failures.values())
-    came = "\n".join(
-        of_kind[0].came
+    happened = "\n".join(
+        of_kind[0].happened
         + (f" ({len(of_kind)} of {requested[kind]} such decisions)" if len(of_kind) > 1 else "")
         for kind, of_kind in failures.items()
     )
     symptom = ", ".join(of_kind[0].symptom for of_kind in failures.values())
-    return StepFailure(expected, came, symptom=symptom)
+    return StepFailure(expected, happened, symptom=symptom)
 
 
 def decision_kinds(ruleset: Ruleset) -> tuple[DecisionKind, ...]:

@@ -115,7 +115,7 @@ class ConcurrencySteps:
             first = failures[0]
             raise StepFailure(
                 first.expected,
-                f"{first.came}\n{len(failures)} of {count} requests in one message went wrong",
+                f"{first.happened}\n{len(failures)} of {count} requests in one message went wrong",
                 symptom=first.symptom,
             )
         raise_first(replies)

@@ -131,31 +131,31 @@ class BotSeat:
         try:
             reply = await self._player.decide(request)
         except BotFault as fault:
-            came = fault_text(fault)
+            happened = fault_text(fault)
             if fault.cause is Cause.TIMEOUT and self._process.session.dropped > dropped:
-                came += (
+                happened += (
                     "; but replies came that match no request: their game_id and decision_id are"
                     " not those of a pending request"
                 )
-            self.failure = self._failure(request, _expected(request, fault), came, fault.cause)
+            self.failure = self._failure(request, _expected(request, fault), happened, fault.cause)
             raise
         if reply.action not in request.decision.legal:
-            came = action_text(reply.action)
+            happened = action_text(reply.action)
             self.failure = self._failure(
-                request, legal_actions_text(request.decision), came, Cause.ILLEGAL
+                request, legal_actions_text(request.decision), happened, Cause.ILLEGAL
             )
-            raise Forfeit(Cause.ILLEGAL, Evidence(detail=came, elapsed_us=reply.elapsed_us))
+            raise Forfeit(Cause.ILLEGAL, Evidence(detail=happened, elapsed_us=reply.elapsed_us))
         self.decisions.append(BotDecision(request.decision.kind, reply.action, reply.elapsed_us))
         return reply
 
-    def _failure(self, request: Request, expected: str, came: str, cause: Cause) -> StepFailure:
+    def _failure(self, request: Request, expected: str, happened: str, cause: Cause) -> StepFailure:
         kind = f"{kind_name(request.decision.kind)} ({enum_name(request.decision.kind)})"
         position = (
             f"{self._game_description}, seat {request.decision.seat}, turn {request.view.turn}"
         )
         return StepFailure(
             f"{kind}: {expected}",
-            f"{came}\n{position}, decision_id {request.number}",
+            f"{happened}\n{position}, decision_id {request.number}",
             symptom=cause.value
             if cause in PROCESS_CAUSES
             else f"{kind_name(request.decision.kind)}: {cause.value}",
@@ -305,7 +305,7 @@ async def play_concurrently(
         first = failures[0]
         raise StepFailure(
             first.expected,
-            f"{first.came}\n{len(failures)} of {count_text(len(games), 'game')} at once went wrong",
+            f"{first.happened}\n{len(failures)} of {count_text(len(games), 'game')} at once went wrong",
             symptom=first.symptom,
         )
     raise_first(results)

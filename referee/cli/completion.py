@@ -1,8 +1,8 @@
 """Complete the words of a command in a shell: names of bots, tournaments, games and rulesets, and options.
 
 `referee --install-completion` sets up the shell: bash, zsh or fish. At each Tab, the shell runs `referee` with the words
-so far. While it does, a `CompletedCommand` stands for the command that was typed, so that the module of the command, which
-may load numpy and scipy, is imported only to complete the options of the command.
+so far. In this run, a `CompletedCommand` replaces the command that was typed. It imports the module of that command only
+to complete options, because modules of commands may load numpy and scipy, which is slow.
 """
 
 from __future__ import annotations
@@ -41,8 +41,10 @@ _ARGUMENTS = {
     "report": "tournaments",
     "verify": "tournaments",
 }
-"""What completes the arguments of a command: `bots`, `tournaments` or `games` for such names, which `_list_words` finds; any
-other text is itself the only completion, such as `compare` after `ratings`."""
+"""What completes the arguments of a command, by the words of the command and, if needed, its first argument.
+
+`bots`, `tournaments` and `games` stand for their names in the league (`_list_words`). Any other text is itself the only
+completion, for example `compare` after `ratings`."""
 _SECOND_ARGUMENTS = {"bots debug": "games"}
 """The same for commands whose second argument is of another kind than the first."""
 _OPTIONS = {
@@ -56,10 +58,10 @@ _OPTIONS = {
 
 
 class CompletedCommand(TyperCommand):
-    """Stands for a command while a shell completes its words."""
+    """Replaces a command while a shell completes its words."""
 
     def __init__(self, words: str, load: Callable[[], Any]) -> None:
-        """Make the stand-in.
+        """Create the replacement of a command.
 
         Args:
             words: the words of the command, such as `bots show`.
@@ -92,7 +94,10 @@ class CompletedCommand(TyperCommand):
         ]
 
     def _list_values(self, typed: Sequence[str]) -> Iterable[str]:
-        """Return the values for the word after the words `typed`; none for the value of an option without a list."""
+        """Return the values for the word after the words `typed`.
+
+        After a word that starts with `-` these are the values of an option in `_OPTIONS`; after other options there are none.
+        """
         last = typed[-1] if typed else ""
         if last.startswith("-"):
             kind = _OPTIONS.get(last)

@@ -133,9 +133,9 @@ def settled(
 ) -> None:
     """Show which neighbours by fit are settled: one bot is surely better, or both are equally good.
 
-    The confidence holds for all verdicts together. In a tournament with `until` in its file, these are the verdicts of
-    its newest look, by its own confidence and margin. All other games are tested once: do not repeat the
-    command after every round until the standings are settled, because wrong verdicts would become more likely.
+    The confidence holds for all verdicts together. For a tournament with `until` in its file, the command shows the
+    verdicts of the newest look, with the tournament's confidence and margin. For other games it makes one test. The confidence
+    holds for one test only: if you repeat the command until the standings are settled, wrong verdicts become more likely.
 
     Example: referee stats settled --tournament demo
     """
@@ -172,7 +172,7 @@ def transitivity(
 ) -> None:
     """Test whether one number per bot explains the results, and show the pairs that deviate.
 
-    For each pair, the table compares how often the bot ranked higher with the prediction from the strengths of both bots.
+    Each row of the table shows how often the first bot of a pair ranked higher than the second, and how often their strengths predict this.
     Ties do not count. If a beats b, b beats c, and c beats a, then no ratings explain the results. One test covers all
     pairs of a ruleset. If one number per bot explains the results, the chance that the test says otherwise is at most 5 %.
 
@@ -308,10 +308,9 @@ def collusion(
     """Show whether bots do better together than strength and styles explain: a hint at collusion, no proof.
 
     A model predicts the points of a bot from its strength and from the usual effect of its opponents. The column
-    `excess` shows by how many points per game the bot exceeds the prediction when the other bot plays too. Bots of
-    unlike styles exceed it without any agreement. So a pair gets a hint only if its excess is surely above 1.5 standard
-    deviations of a bot's points in a game, and larger than
-    one would expect from the excesses of the other pairs.
+    `excess` shows by how many points per game the bot exceeds the prediction when the other bot plays too. Bots with
+    different styles exceed it even if they do not cooperate. So the column `hint` marks a pair only if its excess is surely
+    above 1.5 standard deviations of a bot's points in a game, and unusually large beside the excesses of the other pairs.
 
     The results cannot show why a pair is unusual: even a clear hint may be a matter of style, so read the games. Small help, help
     between many pairs, and help in a tournament with few bots stay hidden: no hint does not mean no collusion.

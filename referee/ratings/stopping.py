@@ -16,7 +16,7 @@ MARGIN = 1.0
 MIN_CONFIDENCE, MAX_CONFIDENCE = 0.5, 0.9999
 """The least and the highest confidence that may be asked for."""
 MAX_MARGIN = 25.0
-"""The largest margin that may be asked for: the rating of an average bot."""
+"""The largest margin that may be asked for: the mean fit of the centre."""
 _GROWTH = 1.2
 """Factor by which the number of rounds grows from one look to the next; a few new games rarely change a verdict."""
 
@@ -34,8 +34,8 @@ class StopCondition:
 def look_rounds(rounds: int) -> list[int]:
     """Return after how many rounds each look takes place, in a tournament of `rounds` rounds.
 
-    The last look is after the last round. A look is left out if the rounds between it and the last round are fewer
-    than half the usual distance between looks.
+    The last look is after the last round. Another look is left out if fewer rounds remain after it than half the
+    distance to the next planned look.
     """
     found: list[int] = []
     look, following = 1, 2

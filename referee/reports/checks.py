@@ -36,10 +36,10 @@ def step_view(step: Step) -> Group:
     """
     finding = step.finding
     failed = finding.verdict is StepVerdict.FAIL
-    head = _line(step, "" if failed else finding.came)
+    head = _line(step, "" if failed else finding.happened)
     if not failed:
         return Group(head)
-    parts = [("expected", finding.expected), ("happened", finding.came)]
+    parts = [("expected", finding.expected), ("happened", finding.happened)]
     if finding.output.strip():
         parts.append(("printed", _shorten(finding.output)))
     body = [
@@ -66,7 +66,9 @@ class CheckView:
         """Add a step, and yield what can be shown now."""
         finding = step.finding
         is_skipped = finding.verdict is StepVerdict.SKIP
-        if self._skipped and (not is_skipped or finding.came != self._skipped[0].finding.came):
+        if self._skipped and (
+            not is_skipped or finding.happened != self._skipped[0].finding.happened
+        ):
             yield from self.finish()
         if is_skipped:
             self._skipped.append(step)
@@ -75,7 +77,7 @@ class CheckView:
             key = finding.symptom, _end_of(finding.output)
             first = self._failed.setdefault(key, step.number)
             if first != step.number:
-                yield _line(step, f"as in step {first}: {finding.came.partition(chr(10))[0]}")
+                yield _line(step, f"as in step {first}: {finding.happened.partition(chr(10))[0]}")
                 return
         yield step_view(step)
 
@@ -90,7 +92,7 @@ class CheckView:
                 Text(f"{first.number:2}"),
                 Text("skip", style=_STYLES[StepVerdict.SKIP]),
                 Text(f"{len(steps)} steps"),
-                Text(visible(f"{first.name} to {last.name}: {first.finding.came}", lines=True)),
+                Text(visible(f"{first.name} to {last.name}: {first.finding.happened}", lines=True)),
                 widths=(2, 4, _NAME_WIDTH),
             )
 
@@ -105,7 +107,7 @@ def _end_of(output: str) -> str:
 def check_summary(report: Report) -> Text:
     """Return the last line: whether the check passed, or which steps failed."""
     if report.ok:
-        is_whole = all(step.finding.came != LEFT_OUT for step in report.steps)
+        is_whole = all(step.finding.happened != LEFT_OUT for step in report.steps)
         what = "the check has passed" if is_whole else "the chosen steps have passed"
         return Text(visible(f"{report.bot}: {what}."), style="bold green")
     numbers = ", ".join(str(step.number) for step in report.failed)
@@ -128,7 +130,7 @@ def check_lines(data: Mapping[str, Any]) -> Table:
     )
     for step in data["steps"]:
         if step["verdict"] != StepVerdict.PASS.value:
-            grid.add_row(Text(f"  {step['name']}"), Text(visible(step["came"], lines=True)))
+            grid.add_row(Text(f"  {step['name']}"), Text(visible(step["happened"], lines=True)))
     return grid
 
 
@@ -143,7 +145,7 @@ def check_data(report: Report) -> dict[str, object]:
                 "name": step.name,
                 "verdict": step.finding.verdict.value,
                 "expected": step.finding.expected,
-                "came": step.finding.came,
+                "happened": step.finding.happened,
                 "output": step.finding.output,
                 "elapsed_s": step.elapsed_s,
             }

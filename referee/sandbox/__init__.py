@@ -24,7 +24,7 @@ class Limits:
     memory_mib: int = 1024
     """Memory of all processes of the tree together, in MiB."""
     processes: int = 64
-    """How many threads the processes of the tree may have at once, all together; a process has at least one.
+    """How many threads the whole tree may have at once. Each process has at least one.
 
     Each rung allows `SPARE_PROCESSES` more.
     """
@@ -51,7 +51,7 @@ class Limits:
 
 DEFAULT_LIMITS = Limits()
 SPARE_PROCESSES = 8
-"""How many processes and threads are added to `Limits.processes`, because bubblewrap and `init.py` are in the cgroup too."""
+"""What each rung adds to `Limits.processes`. In a sandbox, bubblewrap and `init.py` are in the cgroup too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +69,8 @@ class Access:
     readable: tuple[Path, ...] = ()
     """Files and folders that the program may only read."""
     relay: tuple[Path, int] | None = None
-    """The path of a UNIX socket, and a port. The sandbox forwards each connection on the port of its loopback address to
-    the socket. None if no port is forwarded."""
+    """(socket, port): the sandbox forwards each connection to this port of its loopback address to the UNIX socket at this
+    path. None if no port is forwarded."""
 
 
 NO_ACCESS = Access()
@@ -227,7 +227,7 @@ _MISSING_ON_NAMESPACES = {
 def rung_from_results(results: Sequence[ProbeResult]) -> Rung | None:
     """Return the rung that a sandbox with these results reaches: `full`, `namespaces`, or None.
 
-    None means that a protection is missing that needs neither a cgroup nor the system call filter.
+    None means that the sandbox lacks a protection that the rung `namespaces` must have.
     """
     missing = {each.protection for each in results if each.state is not State.ON}
     if not missing:

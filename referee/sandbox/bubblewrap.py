@@ -16,7 +16,7 @@ from pathlib import Path
 
 from referee.sandbox import Limits, seccomp
 from referee.sandbox.folders import find_home, require_home
-from referee.sandbox.mounts import Mounts, empty_folders, frozen_files
+from referee.sandbox.mounts import Mounts, frozen_files, hidden_folders
 from referee.sandbox.resources import ProgramSpec
 
 _SYSTEM = Path("/usr")
@@ -127,8 +127,8 @@ def _proc_options(limits: Limits, mounts: Mounts) -> list[str]:
     """Return the options for /proc, which cover the figures about the whole machine."""
     words = ["--proc", "/proc"]
     for file, content in frozen_files(limits).items():
-        words += ["--ro-bind-data", str(mounts.descriptor(content)), str(file)]
-    for folder in empty_folders():
+        words += ["--ro-bind-data", str(mounts.add_content(content)), str(file)]
+    for folder in hidden_folders():
         words += ["--size", str(_EMPTY_BYTES), "--tmpfs", str(folder), "--remount-ro", str(folder)]
     return words
 

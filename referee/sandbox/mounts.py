@@ -27,9 +27,9 @@ import psutil
 from referee.sandbox import Limits
 
 _PREPARED = Path("/sys")
-"""The folder in which the shim prepares files. No program needs /sys."""
+"""Where the shim mounts its own, empty file system, in which it prepares files. It hides /sys, which no program needs."""
 _FIRST_CONTENT = 5
-"""The file descriptor of the first pipe with the content of a file; see the shim's option --sandbox."""
+"""The file descriptor of the first pipe with the content of a file. The shim's option --sandbox says what 3 and 4 are."""
 _DEVICES = ("full", "null", "random", "tty", "urandom", "zero")
 """The device files that bubblewrap shows in /dev."""
 _TRIAL_LIMIT_S = 10.0
@@ -57,8 +57,8 @@ _CONSTANT_FILES = frozenset(
         "version_signature",
     }
 )
-"""The files of /proc that carry no bits. Some do not change while bots play (except the frequencies in `cpuinfo`); the
-others contain only what the program itself has caused."""
+"""The files of /proc through which bots cannot talk to each other. Some do not change while bots play; the others contain
+only what the program itself has caused. Only the frequencies in `cpuinfo` change (sandbox/README.md names them)."""
 _OWN_FOLDERS = frozenset({"sys", "sysvipc"})
 """The folders of /proc that contain settings, or only what the program itself has caused."""
 _COUNTING_FOLDERS = ("sys/fs", "sys/kernel/pty")
@@ -99,7 +99,9 @@ class Overlays:
                 )
             except subprocess.TimeoutExpired as error:
                 # the answer is unknown, so it must not be kept
-                raise OSError(f"no trial of an overlay within {_TRIAL_LIMIT_S:g} s") from error
+                raise OSError(
+                    f"the trial of an overlay did not end within {_TRIAL_LIMIT_S:g} s"
+                ) from error
         return done.returncode == 0
 
 
@@ -125,17 +127,17 @@ class Mounts:
         self.contents: list[bytes] = []
         """The contents of new files, in the order of their pipes."""
 
-    def descriptor(self, content: bytes) -> int:
-        """Return the descriptor from which bubblewrap reads the content of a new file."""
+    def add_content(self, content: bytes) -> int:
+        """Add the content of a new file, and return the descriptor from which bubblewrap reads it."""
         self.contents.append(content)
         return _FIRST_CONTENT + len(self.contents) - 1
 
     def is_reachable(self, path: Path) -> bool:
         """Return whether bubblewrap's user can reach `path` at its own place."""
-        return self._uid is None or all(map(_is_open, path.parents))
+        return self._uid is None or all(map(_others_can_enter, path.parents))
 
     def source(self, path: Path) -> str:
-        """Return a path at which bubblewrap's user reaches the file `path`, not a copy: `path`, or a bind mount of it."""
+        """Return where bubblewrap's user reaches `path` itself, not a copy: at `path`, or at a bind mount in `_PREPARED`."""
         if path not in self._sources:
             reachable = self.is_reachable(path)
             self._sources[path] = str(path) if reachable else self._prepare("--bind", path)
@@ -185,7 +187,7 @@ class Mounts:
         return [re.sub(r"\\(\d{3})", lambda found: chr(int(found[1], 8)), path) for path in paths]
 
 
-def _is_open(folder: Path) -> bool:
+def _others_can_enter(folder: Path) -> bool:
     return bool(folder.stat().st_mode & 0o001)
 
 
@@ -204,7 +206,7 @@ def frozen_files(limits: Limits) -> dict[Path, bytes]:
 
 
 @cache
-def empty_folders() -> tuple[Path, ...]:
+def hidden_folders() -> tuple[Path, ...]:
     """Return the folders of /proc that a sandbox shows without content."""
     folders = [entry.name for entry in os.scandir(_PROC) if entry.is_dir(follow_symlinks=False)]
     hidden = [name for name in folders if not name.isdecimal() and name not in _OWN_FOLDERS]

@@ -36,7 +36,7 @@ _CHECK_EVERY = 1_000
 def search_tables(bots: int, seats: int, matches: int) -> list[list[BotTable]]:
     """Return the tables of `matches` matches between the bots 0, 1, …, as a list of parts.
 
-    In each part all bots play equally often. Only the last part may be shorter.
+    In each part except the last, all bots play equally often. The last part may be shorter.
     """
     choice = _Choice(bots, seats)
     for _ in range(matches):
@@ -70,7 +70,7 @@ class _Choice:
         """
         table: list[int] = []
         least = min(self._played)
-        for level in (least, least + 1):
+        for level in (least, least + 1):  # no bot has played more often
             missing = self._seats - len(table)
             waiting = [bot for bot, played in enumerate(self._played) if played == level]
             if len(waiting) <= missing:
@@ -127,9 +127,10 @@ class _Choice:
         met_bot, met_guest = self._met[bot], self._met[guest]
         left = [each for each in table if each != bot and each not in other]
         joined = [each for each in other if each != guest and each not in table]
-        grows = sum(met_guest[each] - met_bot[each] + 1 for each in left)
-        grows += sum(met_bot[each] - met_guest[each] + 1 for each in joined)
-        if grows > 0:
+        # half of the change of the cost: (m+1)² - m² + (n-1)² - n² = 2 (m - n + 1)
+        growth = sum(met_guest[each] - met_bot[each] + 1 for each in left)
+        growth += sum(met_bot[each] - met_guest[each] + 1 for each in joined)
+        if growth > 0:
             return
         for each in left:
             self._meet(bot, each, -1)

@@ -97,7 +97,7 @@ def failed_steps(report):
 
 def text_of(report, name):
     finding = findings_by_name(report)[name]
-    return f"{finding.expected}\n{finding.came}\n{finding.output}"
+    return f"{finding.expected}\n{finding.happened}\n{finding.output}"
 
 
 @pytest.mark.parametrize("is_new", [True, False], ids=["new copy", "copy of before"])
@@ -246,7 +246,7 @@ async def test_mistake_in_several_steps_fails_each_of_them(tmp_path, bot, steps,
     for step in steps:
         assert words in text_of(report, step)
     for finding in findings_by_name(report).values():
-        assert finding.came
+        assert finding.happened
         assert (finding.verdict is StepVerdict.FAIL) == bool(finding.expected)
 
 
@@ -263,9 +263,9 @@ async def test_unusual_but_correct_bot_passes(tmp_path, bot):
     assert failed_steps(report) == []
     deterministic = findings_by_name(report)["deterministic"]
     assert deterministic.verdict is StepVerdict.INFO
-    assert ("no: " in deterministic.came) == (bot == "is_by_chance")
+    assert ("no: " in deterministic.happened) == (bot == "is_by_chance")
     batch = findings_by_name(report)["one large message"]
-    assert ("4 requests in one message, all answered" in batch.came) == (bot == "holds_four")
+    assert ("4 requests in one message, all answered" in batch.happened) == (bot == "holds_four")
     interleaved = findings_by_name(report)["games at once"]
     assert interleaved.verdict is (StepVerdict.PASS if bot == "holds_four" else StepVerdict.SKIP)
 
@@ -331,7 +331,7 @@ async def test_limit_that_is_broken_before_the_hello_fails_the_start(tmp_path, m
 async def test_slow_bot_gets_fewer_requests(tmp_path):
     report = await check_and_assert_clean(bot_folder(tmp_path / "bot", "plain"))
     assert report.ok
-    assert int(findings_by_name(report)["decisions: basic"].came.split()[0]) < 24
+    assert int(findings_by_name(report)["decisions: basic"].happened.split()[0]) < 24
     assert "in 1 game of 5, because it is slow" in text_of(report, "full games: 3 players")
     assert "yes" in text_of(report, "deterministic")
 
@@ -403,7 +403,9 @@ async def test_bot_that_does_not_start_skips_all_later_steps(tmp_path, manifest,
     after = report.steps[STEPS.index(step) + 1 :]
     number = STEPS.index(step) + 1
     assert {each.finding.verdict for each in after} == {StepVerdict.SKIP}
-    assert {each.finding.came for each in after} == {f"not tried: step {number} ({step}) failed"}
+    assert {each.finding.happened for each in after} == {
+        f"not tried: step {number} ({step}) failed"
+    }
 
 
 def test_steps_can_be_chosen_by_their_names():

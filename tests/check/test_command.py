@@ -15,11 +15,11 @@ from referee.errors import UserError
 from referee.records import BotId
 from referee.reports.checks import CheckView, check_data, check_summary, step_view
 
-GOOD = Finding(verdict=StepVerdict.PASS, came="12 answers")
+GOOD = Finding(verdict=StepVerdict.PASS, happened="12 answers")
 BAD = Finding(
     verdict=StepVerdict.FAIL,
     expected="one of [CHOICE_TAKE]",
-    came="ghost_value 13\nin duel",
+    happened="ghost_value 13\nin duel",
     output="".join(f"line {number}\n" for number in range(20)) + "\x1b[31mred",
 )
 
@@ -99,7 +99,7 @@ def crash(step, trace):
     return Finding(
         verdict=StepVerdict.FAIL,
         expected=f"a reply {step}",
-        came=f"exited with 1 (crash)\nin step {step}",
+        happened=f"exited with 1 (crash)\nin step {step}",
         output=f"start {step}\n{trace}",
         symptom="crash",
     )
@@ -150,7 +150,7 @@ def test_json_of_a_check_has_all_fields():
         "name": "step 2",
         "verdict": "fail",
         "expected": BAD.expected,
-        "came": BAD.came,
+        "happened": BAD.happened,
         "output": BAD.output,
         "elapsed_s": 0.5,
     }

@@ -108,7 +108,7 @@ def test_trial_of_an_overlay_that_takes_too_long_has_no_result(tmp_path, monkeyp
     overlays = mounts.Overlays(bwrap)
     with monkeypatch.context() as quick:
         quick.setattr(mounts, "_TRIAL_LIMIT_S", 0.1)
-        with pytest.raises(OSError, match=r"no trial of an overlay within 0\.1 s"):
+        with pytest.raises(OSError, match=r"the trial of an overlay did not end within 0\.1 s"):
             overlays.are_possible(tmp_path)
     bwrap.write_text("#!/bin/sh\n")
     assert overlays.are_possible(tmp_path)

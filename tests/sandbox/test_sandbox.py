@@ -25,7 +25,7 @@ from strongest_isolation import strongest
 from referee.errors import Cause, Forfeit, VoidGame
 from referee.sandbox import Access, Limits, bubblewrap, init, seccomp
 from referee.sandbox.cgroups import Cgroups
-from referee.sandbox.mounts import empty_folders
+from referee.sandbox.mounts import hidden_folders
 from referee.sandbox.sandbox import SandboxedProgram, SandboxLauncher
 from referee.sandbox.sweeper import SWEEPER
 
@@ -174,7 +174,7 @@ async def test_umask_of_the_referee_does_not_count_in_the_sandbox(launch):
 
 
 async def test_program_cannot_write_in_folders_of_the_sandbox_itself(python):
-    folders = ["/", "/dev", *map(str, empty_folders())]
+    folders = ["/", "/dev", *map(str, hidden_folders())]
     launched = await python(
         f"""
         for folder in {folders}:

@@ -41,7 +41,7 @@ REPORT = json.dumps(
                 "name": HOSTILE,
                 "verdict": "pass",
                 "expected": HOSTILE,
-                "came": HOSTILE,
+                "happened": HOSTILE,
                 "output": HOSTILE,
                 "elapsed_s": 1.0,
             }
