@@ -44,12 +44,14 @@ def without_logs() -> Iterator[None]:
 
 def remove_killed_runs() -> None:
     """Remove what Dask workers that were killed have left on this machine."""
-    with run_folder():  # a new run folder removes those of killed runs, and ends their programs
+    with (
+        run_folder()
+    ):  # at its start it removes the folders of killed runs, and ends their programs
         pass
 
 
 class PlacePlugin(WorkerPlugin):
-    """Pins the process of a Dask worker to its cores. Ends the bots and removes the run folders that killed workers have left."""
+    """Pins the process of a Dask worker to its cores. At the start it ends the bots of killed workers and removes their run folders."""
 
     name = "referee"
 
@@ -103,7 +105,7 @@ def places(count: int | None, folder: Path) -> list[Place]:
 
 
 async def run_workers(
-    scheduler: str, found: Iterable[Place], *, host: str | None, security: Security | None
+    scheduler: str, places: Iterable[Place], *, host: str | None, security: Security | None
 ) -> None:
     """Start a Dask worker for each place, and return when all have ended.
 
@@ -111,11 +113,11 @@ async def run_workers(
 
     Args:
         scheduler: the address of the scheduler.
-        found: the places of the workers.
+        places: what each worker may use.
         host: the address at which the workers listen; None for the one that reaches the scheduler.
         security: the certificates; None without TLS.
     """
-    with run_folder() as scratch, without_logs(), dask.config.set(CONFIG | {SCRATCH: str(scratch)}):
+    with run_folder() as folder, without_logs(), dask.config.set(CONFIG | {SCRATCH: str(folder)}):
         async with AsyncExitStack() as stack:
             stack.callback(remove_killed_runs)
             nannies = [
@@ -127,6 +129,6 @@ async def run_workers(
                         **worker_options(place, security),
                     )
                 )
-                for number, place in enumerate(found)
+                for number, place in enumerate(places)
             ]
             await asyncio.gather(*(nanny.finished() for nanny in nannies))

@@ -11,7 +11,7 @@ A bot wins more against weak opponents than against strong ones. The schedule fi
 differences are not random and must not count as variance. The variance is computed only from the differences between
 matches against opponents of about the same strength.
 
-In the shapes of arrays, M is the number of matches, n of bots, and E of pairs of a match and a bot that plays in it.
+In the shapes of arrays, n is the number of bots, and E the number of pairs (match, bot) in which the bot plays.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def win_share_intervals(sums: MatchSums) -> list[Estimate]:
     shares = sums.wins.sum(axis=0) / games
     spread = shares * (1 - shares)
     variances, freedom = _estimate_variances(sums, shares)
-    total = freedom.sum() * (1 - 1 / len(shares))  # the wins in a game usually have the sum 1
+    total = freedom.sum() * (1 - 1 / len(shares))  # the wins of one bot follow from the others'
     weights = freedom * spread
     if weights.any():
         pooled = (freedom * variances * games).sum() / weights.sum()
@@ -57,20 +57,20 @@ def _estimate_variances(sums: MatchSums, shares: Floats) -> tuple[Floats, Floats
     """Return the (n,) variances of the shares, given the opponents, and the (n,) degrees of freedom of these estimates.
 
     The matches of a bot are sorted by the number and the strength of the opponents. Then half of the mean squared
-    difference between adjacent ones estimates the variance of a match (von Neumann, Distribution of the ratio of the
+    difference between the surplus wins of adjacent matches estimates the variance of a match (von Neumann, Distribution of the ratio of the
     mean square successive difference to the variance, Annals of Mathematical Statistics 12, 1941). If all matches
-    have equally many and equally strong opponents, the usual estimate is more exact.
+    have equally many and equally strong opponents, the sample variance is more exact.
     """
     match, bot = np.nonzero(sums.games)
     seats, strength = _describe_opponents(sums, match, bot)
     order = np.lexsort((strength, seats, bot))
     match, bot, seats, strength = match[order], bot[order], seats[order], strength[order]
     surplus = sums.wins[match, bot] - shares[bot] * sums.games[match, bot]
-    neighbours = bot[1:] == bot[:-1]
+    same_bot = bot[1:] == bot[:-1]
 
     def add_differences(values: Floats) -> Floats:
-        squares = np.diff(values)[neighbours] ** 2
-        return np.bincount(bot[1:][neighbours], squares, len(shares)).astype(np.float64)
+        squares = np.diff(values)[same_bot] ** 2
+        return np.bincount(bot[1:][same_bot], squares, len(shares)).astype(np.float64)
 
     matches = np.bincount(bot, minlength=len(shares)).astype(np.float64)
     steps = np.maximum(matches - 1, 1)

@@ -130,7 +130,7 @@ def check_lines(data: Mapping[str, Any]) -> Table:
     )
     for step in data["steps"]:
         if step["verdict"] != StepVerdict.PASS.value:
-            grid.add_row(Text(f"  {step['name']}"), Text(visible(step["happened"], lines=True)))
+            grid.add_row(Text(f"  {step['name']}"), Text(visible(step["came"], lines=True)))
     return grid
 
 
@@ -145,7 +145,7 @@ def check_data(report: Report) -> dict[str, object]:
                 "name": step.name,
                 "verdict": step.finding.verdict.value,
                 "expected": step.finding.expected,
-                "happened": step.finding.happened,
+                "came": step.finding.happened,
                 "output": step.finding.output,
                 "elapsed_s": step.elapsed_s,
             }

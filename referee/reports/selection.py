@@ -46,6 +46,7 @@ class GameFilter:
         self.check(league)
         games = league.columns(tournament=self.tournament)
         if self.ruleset is not None:
+            # a ruleset without games gets a number that no game has
             number = (*games.rulesets, self.ruleset).index(self.ruleset)
             games = games.select(games.ruleset == number)
         return games if self.seats is None else games.select(games.seats == self.seats)
@@ -102,7 +103,7 @@ def current_ratings(league: League, choice: GameFilter) -> CurrentRatings:
 def standings(
     league: League, choice: GameFilter, games: ResultColumns, analysed: Mapping[str, Analysis]
 ) -> list[RatingRow]:
-    """Return `CurrentRatings.rows`, from games that the caller has read and analysed.
+    """Return the ratings of all bots that played, ruleset by ruleset, best first, from games that the caller has analysed.
 
     Args:
         league: the league of the games; it stores the checkpoint of the ratings.
@@ -116,7 +117,7 @@ def standings(
 def rating_table(
     ratings: Ratings, games: ResultColumns, analysed: Mapping[str, Analysis]
 ) -> list[RatingRow]:
-    """Return the rows of `standings`, from the ratings after `games`."""
+    """Return the same as `standings`, from games that the caller has also rated: `ratings` are those after `games`."""
     by_ruleset, strikes = ratings.table(), _strikes(games)
     return [
         row
@@ -131,13 +132,13 @@ def rate_in_order(league: League, choice: GameFilter, games: ResultColumns) -> R
     If the league has a checkpoint for the filter `choice`, the computation continues from the checkpoint. If many
     games were added after the checkpoint, a new checkpoint is stored.
     """
-    ratings, worth_keeping = rate_from_checkpoint(
+    ratings, new_checkpoint = rate_from_checkpoint(
         stored_checkpoint(league, choice), games, predecessors=choice.predecessors(league)
     )
-    if worth_keeping is not None:
+    if new_checkpoint is not None:
         # The league may be read-only. Without a new checkpoint the next command only takes longer.
         with suppress(StoreError, UserError):
-            league.keep_checkpoint(_checkpoint_name(choice), worth_keeping)
+            league.keep_checkpoint(_checkpoint_name(choice), new_checkpoint)
     return ratings
 
 

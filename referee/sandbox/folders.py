@@ -74,7 +74,8 @@ class ProgramFolder:
         """Return the disk space that the scratch folder uses, in KiB; stop counting at `enough_kib`.
 
         Each file and folder counts as at least 4 KiB. Links are not followed, and unreadable folders count as empty.
-        Files that have no name any more are not counted. A walk that the program ends by moving a folder is repeated.
+        Files that have no name any more are not counted. If the program moves a folder, the walk ends and begins again, at
+        most `_WALKS` times in all.
         """
         largest_kib = 0
         for _ in range(_WALKS):
@@ -123,19 +124,17 @@ def walk_folders(
 
     Raises OSError if `folder` cannot be opened, or if a program moves a folder during the walk.
     """
-    descriptor = _open_folder(folder, unlock=unlock)
+    descriptor, (folders, others) = _open_and_list(folder, unlock=unlock)
     try:
-        folders, others = _list_names(descriptor)
         waiting = folders.copy()
         parents: list[tuple[tuple[int, int], list[str], list[str], list[str]]] = []
         while True:
             if waiting:
                 with suppress(OSError):
-                    inner = _open_folder(waiting.pop(), descriptor, unlock=unlock)
+                    inner, names = _open_and_list(waiting.pop(), descriptor, unlock=unlock)
                     parents.append((_identity(descriptor), folders, others, waiting))
                     os.close(descriptor)
-                    descriptor = inner
-                    folders, others = _list_names(descriptor)
+                    descriptor, (folders, others) = inner, names
                     waiting = folders.copy()
                 continue
             yield descriptor, folders, others
@@ -151,6 +150,18 @@ def walk_folders(
         os.close(descriptor)
 
 
+def _open_and_list(
+    name: Path | str, parent: int | None = None, *, unlock: bool = False
+) -> tuple[int, tuple[list[str], list[str]]]:
+    """Open a folder, and return its file descriptor and `_list_names`. See `_open_folder` for the arguments."""
+    descriptor = _open_folder(name, parent, unlock=unlock)
+    try:
+        return descriptor, _list_names(descriptor)
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
 def _open_folder(name: Path | str, parent: int | None = None, *, unlock: bool = False) -> int:
     """Open a folder, but no link to a folder, and return the file descriptor.
 
@@ -162,12 +173,12 @@ def _open_folder(name: Path | str, parent: int | None = None, *, unlock: bool = 
     if unlock:
         place = os.open(name, os.O_PATH | _FOLDER, dir_fd=parent)
         try:
-            with suppress(OSError):  # folders of other users stay as they are; root can open them
+            with suppress(OSError):  # the folder of another user; root may be able to open it
                 os.chmod(f"/proc/self/fd/{place}", 0o700)  # noqa: PTH101 - cannot follow a planted link
         finally:
             os.close(place)
     descriptor = os.open(name, os.O_RDONLY | _FOLDER, dir_fd=parent)
-    # without this right, `..` cannot be opened later
+    # whoever may not search this folder cannot open its `..` later
     if not os.access(".", os.X_OK, dir_fd=descriptor):
         os.close(descriptor)
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(name))
@@ -246,7 +257,7 @@ def _folder_of_runs() -> Iterator[Path]:
 
 
 def _create_and_share(folder: Path) -> int:
-    """Create the folder of all run folders if it is missing, and lock it as a shared lock. Return its file descriptor.
+    """Create the folder of all run folders if it is missing, and take a shared lock on it. Return its file descriptor.
 
     Raises RefereeError if the folder is a link, belongs to another user, or can be written by other users.
     """
@@ -314,7 +325,7 @@ def _remove_if_abandoned(folder: Path) -> None:
         lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
         with suppress(OSError):
-            folder.rmdir()  # the run was killed before it created the lock
+            folder.rmdir()  # the run was killed before it created the lock, or creates another folder
         return
     except OSError:
         return  # not a run folder

@@ -89,7 +89,7 @@ class Overlays:
         return self._possible[device]
 
     def _try(self, folder: Path) -> bool:
-        # a folder of the referee's user, because bubblewrap runs as this user here
+        # here bubblewrap runs as the referee's user, so the empty folder must belong to this user
         with tempfile.TemporaryDirectory() as empty:
             layers = ("--overlay-src", folder, "--overlay-src", empty, "--ro-overlay", folder)
             words = (self._bwrap, "--unshare-user", "--ro-bind", "/", "/", *layers, "true")
@@ -171,7 +171,7 @@ class Mounts:
     def _can_overlay(self, folder: Path, empty: Path) -> bool:
         """Return whether a folder can be shown as an overlay.
 
-        The kernel refuses overlays of folders with mounts inside, and layers that lie in each other.
+        The kernel refuses overlays of folders with mounts inside, and layers of which one contains the other.
         """
         inside = f"{folder.resolve()}/"
         obstacles = (*self._mount_points, str(empty.resolve()))

@@ -1,6 +1,7 @@
 """Search for tables at which bots and pairs of bots meet about equally often.
 
-The search is for tables that neither `designs` nor `cyclic_tables` can make. It has two steps:
+The search is for tables that neither `designs` nor `cyclic_tables` can make. The schedule is cut into parts: matches in
+which all bots can play equally often. The search has two steps:
 
 1. A greedy choice fills the tables: the next bot is always one that has played least. This step fixes how
    often each bot plays in each part of the schedule.

@@ -150,7 +150,7 @@ def test_json_of_a_check_has_all_fields():
         "name": "step 2",
         "verdict": "fail",
         "expected": BAD.expected,
-        "happened": BAD.happened,
+        "came": BAD.happened,
         "output": BAD.output,
         "elapsed_s": 0.5,
     }

@@ -5,6 +5,7 @@ import os
 import subprocess
 import tempfile
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from programs import LONG_TEXTS, little_memory
@@ -165,6 +166,27 @@ def test_walk_keeps_few_descriptors_open(folder):
     dig(folder.scratch, 50)
     numbers = {descriptor for descriptor, _, _ in walk_folders(folder.scratch)}
     assert len(numbers) <= 2
+
+
+def test_walk_leaves_out_only_the_folder_whose_names_cannot_be_read(tmp_path, monkeypatch):
+    for name in ("a", "b", "b/inner", "c"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").touch()
+    unreadable = (tmp_path / "b").stat().st_ino
+    list_names = folders._list_names
+
+    def refuse_one(descriptor):
+        if os.fstat(descriptor).st_ino == unreadable:
+            raise OSError(errno.EMFILE, "too many open files")
+        return list_names(descriptor)
+
+    monkeypatch.setattr(folders, "_list_names", refuse_one)
+    walked = [
+        (Path(f"/proc/self/fd/{descriptor}").readlink().name, sorted(inner), others)
+        for descriptor, inner, others in walk_folders(tmp_path)
+    ]
+    assert sorted(walked[:-1]) == [("a", [], ["file"]), ("c", [], ["file"])]
+    assert walked[-1] == (tmp_path.name, ["a", "b", "c"], [])
 
 
 @pytest.fixture

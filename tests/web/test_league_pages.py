@@ -41,7 +41,7 @@ REPORT = json.dumps(
                 "name": HOSTILE,
                 "verdict": "pass",
                 "expected": HOSTILE,
-                "happened": HOSTILE,
+                "came": HOSTILE,
                 "output": HOSTILE,
                 "elapsed_s": 1.0,
             }
