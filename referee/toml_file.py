@@ -66,6 +66,7 @@ _REASONS = {
     "literal_error": "must be {expected}",
     "too_short": "must not be empty",
     "too_long": "must have at most {max_length} entries",
+    "string_too_long": "must have at most {max_length} characters",
     "greater_than": "must be more than {gt:.12g}",
     "greater_than_equal": "must be at least {ge:.12g}",
     "less_than_equal": "must be at most {le:.12g}",

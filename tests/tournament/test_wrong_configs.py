@@ -80,6 +80,10 @@ BAD = {
         GOOD.replace('"./bob"', '{ path = "./bob", name = "bo", args = ["a\\u0000"] }'),
         "bots[1].args[0]: a NUL character cannot be passed to a program",
     ),
+    "a long argument": (
+        GOOD.replace('"./bob"', f'{{ path = "./bob", name = "bo", args = ["{"a" * 1001}"] }}'),
+        "bots[1].args[0]: must have at most 1000 characters",
+    ),
     "missing path": (
         GOOD.replace("./bob", "../nobody\\n"),
         "bots[1]: '../nobody\\n': no such folder",
