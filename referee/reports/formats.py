@@ -76,25 +76,41 @@ def decimal(places: int) -> Callable[[float], str]:
 
 
 def estimate(places: int) -> Callable[[Estimate], str]:
-    """Return a function that formats an estimate and its interval with `places` decimal places."""
-    return lambda each: _with_interval(each, decimal(places))
+    """Return a function that formats an estimate and its interval with `places` decimal places.
+
+    If only one end of the interval is known, the value says little, and only that end is shown.
+    """
+
+    def show(each: Estimate) -> str:
+        if each.low is None and each.high is not None:
+            return f"< {decimal(places)(each.high)}"
+        if each.low is not None and each.high is None:
+            return f"> {decimal(places)(each.low)}"
+        return _with_interval(each.value, each.low, each.high, places)
+
+    return show
 
 
 def percent_estimate(share: Estimate) -> str:
     """Return a share between 0 and 1 with its interval, such as `42 % [38, 46]`."""
-    shown = f"{share.value:z.0%}".replace("%", " %")
-    if share.low is None or share.high is None:
-        return shown
-    return f"{shown} [{100 * share.low:z.0f}, {100 * share.high:z.0f}]"
+    low = None if share.low is None else 100 * share.low
+    high = None if share.high is None else 100 * share.high
+    return _with_interval(100 * share.value, low, high, 0, " %")
 
 
-def _with_interval(each: Estimate, show: Callable[[float], str]) -> str:
-    """Return the value and its interval. If only one end is known, the value says little, and only that end is shown."""
-    if each.low is None:
-        return show(each.value) if each.high is None else f"< {show(each.high)}"
-    if each.high is None:
-        return f"> {show(each.low)}"
-    return f"{show(each.value)} [{show(each.low)}, {show(each.high)}]"
+def _with_interval(
+    value: float, low: float | None, high: float | None, places: int, unit: str = ""
+) -> str:
+    """Return a value and its interval, if both ends are known.
+
+    If both ends would be rounded to the same number, all numbers have one more decimal place than `places`.
+    """
+    show = decimal(places)
+    if low is None or high is None:
+        return f"{show(value)}{unit}"
+    if low < high and show(low) == show(high):
+        show = decimal(places + 1)
+    return f"{show(value)}{unit} [{show(low)}, {show(high)}]"
 
 
 def chance(probability: float) -> str:

@@ -52,6 +52,14 @@ def test_figures_are_shown_with_their_intervals():
     assert percent_estimate(Estimate(0.5, None, None)) == "50 %"
 
 
+def test_interval_that_rounding_hides_is_shown_with_one_more_decimal_place():
+    assert percent_estimate(Estimate(0.502, 0.499, 0.504)) == "50.2 % [49.9, 50.4]"
+    assert percent_estimate(Estimate(0.502, 0.494, 0.504)) == "50 % [49, 50]"
+    assert percent_estimate(Estimate(1.0, 1.0, 1.0)) == "100 % [100, 100]"
+    assert estimate(1)(Estimate(-0.01, -0.03, 0.02)) == "-0.01 [-0.03, 0.02]"
+    assert estimate(2)(Estimate(1.0, 1.0001, 1.0002)) == "1.000 [1.000, 1.000]"
+
+
 def shown(renderable, width=80):
     console = Console(width=width, color_system=None, force_terminal=False)
     with console.capture() as capture:
