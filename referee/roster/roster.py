@@ -212,10 +212,9 @@ class Roster:
 
         Raises the errors of `submit`. Raises `UserError` also if the copy is missing.
         """
-        row = find_bot(self._league, str(bot))
-        folder = Path(row.folder)
+        folder = self.folder(bot)
         self.check_author(variant.apply(self.manifest(bot)), folder)
-        copy = await self._workshop.copy_variant(row.name, row.content_hash, variant)
+        copy = await self._workshop.copy_variant(bot.name, self.content_hash(bot), variant)
         return self.add_copy(copy, folder, now_us=now_us)
 
     def check_author(self, manifest: Manifest, folder: Path) -> None:
@@ -295,6 +294,10 @@ class Roster:
         row = find_bot(self._league, str(bot))
         _check_is_bot(row)
         return replace(self._workshop.spec(row.name, row.content_hash), bot=bot)
+
+    def folder(self, bot: BotId) -> Path:
+        """Return the folder that a version was submitted from. It may be gone."""
+        return Path(find_bot(self._league, str(bot)).folder)
 
     def content_hash(self, bot: BotId) -> str:
         """Return the content hash of a version."""

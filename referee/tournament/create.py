@@ -100,9 +100,9 @@ def check_bots(config: TournamentConfig, roster: Roster | None) -> None:
         roster: the roster of the league; None if there is no league yet.
 
     Raises UserError if a bot has a bad manifest, does not play a ruleset of the tournament, sets a higher limit than
-    the tournament allows, is retired, or is listed twice, whether by name, by folder or as a variant. Raises
-    NotFoundError if a bot is listed by name, and the league has no bot of this name. If several bots are wrong, the
-    error is a UserError with at least one line for each of them.
+    the tournament allows, has the name of another author's bot or of a person in the league, is retired, or is listed
+    twice, whether by name, by folder or as a variant. Raises NotFoundError if a bot is listed by name, and the league has
+    no bot of this name. If several bots are wrong, the error is a UserError with at least one line for each of them.
     """
     errors: list[UserError] = []
     check = _BotCheck(config, roster)
@@ -137,12 +137,15 @@ class _BotCheck:
             self._refuse_same_source(number, entry.folder)
             manifest = load_manifest(entry.folder, entry.variant)
             place = entry.folder / FILE_NAME
+            if roster is not None:
+                roster.check_author(manifest, entry.folder)
         elif roster is not None:
             bot = _find_bot(config, number, entry, roster).bot
             self._refuse_same_source(number, bot)
             manifest, place = roster.manifest(bot), Path(str(bot))
             if entry.variant is not None:
                 manifest = entry.variant.apply(manifest)
+                roster.check_author(manifest, roster.folder(bot))
         else:
             raise _not_found_error(config, number, f"the league has no bot {entry.text!r}")
         self._refuse_same_content(number, manifest.name)
