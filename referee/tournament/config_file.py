@@ -123,7 +123,17 @@ Small = Annotated[int, Field(ge=1, le=1024)]
 InFlight = Annotated[int, Field(ge=1, le=MAX_GAMES_IN_FLIGHT)]
 Games = Annotated[int, Field(ge=1, le=MAX_GAMES)]
 Argument = Annotated[str, Field(max_length=1000), AfterValidator(_check_argument)]
-Sizes = tuple[Annotated[int, Field(strict=True)], ...]
+Size = Annotated[
+    int,
+    Field(
+        strict=True,
+        json_schema_extra={
+            "minimum": min(ruleset.min_players for ruleset in RULESETS.values()),
+            "maximum": max(ruleset.max_players for ruleset in RULESETS.values()),
+        },
+    ),
+]
+"""A number of seats. The range is for editors only: `stage_reader` checks the range of the stage's ruleset."""
 
 
 class Format(Enum):
@@ -141,11 +151,11 @@ class StageTable(FileModel):
     ruleset: (
         Annotated[str, AfterValidator(_check_ruleset), WithJsonSchema(RULESET_SCHEMA)] | None
     ) = None
-    seats: int | None = None
+    seats: Size | None = None
     """Number of seats at each table."""
     tables: (
         Annotated[
-            Sizes,
+            tuple[Size, ...],
             Field(
                 strict=False,
                 max_length=16,
