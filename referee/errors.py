@@ -195,3 +195,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ` (did you mean 'NAME'?)` with `find_similar`, for a message; an empty text if no known name is similar."""
     similar = find_similar(word, known)
     return "" if similar is None else f" (did you mean {similar!r}?)"
+
+
+def cut_middle(text: str, most: int) -> str:
+    """Return a message. If it has more than `most` characters, leave out its middle, because a reason can be at its end."""
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]}…{text[-half:]}"

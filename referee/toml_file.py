@@ -19,7 +19,7 @@ from typing import Annotated, Any, TypeVar, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, WithJsonSchema
 from pydantic_core import ErrorDetails
 
-from referee.errors import UserError, find_similar
+from referee.errors import UserError, cut_middle, find_similar
 
 MAX_KIB = 128
 """The largest size of a file, in KiB."""
@@ -359,7 +359,7 @@ def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
 
 
 def _shorten(text: str) -> str:
-    return text if len(text) <= _MAX_MESSAGE else f"{text[:_MAX_MESSAGE]}…"
+    return cut_middle(text, _MAX_MESSAGE)
 
 
 def _dotted(location: tuple[int | str, ...]) -> str:

@@ -137,7 +137,7 @@ TOO_MUCH = {
     "lists": ("x = " + "[" * 60_000, "its lists or tables are nested too deeply"),
     "tables": ("x = " + "{a = " * 20_000, "its lists or tables are nested too deeply"),
     "bytes": ("#" * 200_000, "more than 128 KiB"),
-    "name": (f"{'k' * 1_000} = 1", f"{'k' * 300}…: unknown key"),
+    "name": (f"{'k' * 1_000} = 1", f"{'k' * 150}…{'k' * 150}: unknown key"),
 }
 
 

@@ -26,7 +26,7 @@ from referee import __version__
 from referee.cli import handle_interrupts, interrupt_signals
 from referee.cli.completion import CompletedCommand
 from referee.cli.options import INTERRUPTED, UNSOUND, USER_ERROR, prepare_output
-from referee.errors import RefereeError, UserError
+from referee.errors import RefereeError, UserError, cut_middle
 from referee.reports.formats import visible
 
 _MIN_DESCRIPTORS = 64
@@ -34,7 +34,7 @@ _MIN_DESCRIPTORS = 64
 _MAX_LINES = 20
 """The largest number of lines of an error message."""
 _MAX_MESSAGE = 4_000
-"""A line of an error message is cut after this many characters. Rich needs minutes to print a text of 100,000 characters."""
+"""A line of an error message that is longer than this many characters is cut. Rich needs minutes to print a text of 100,000 characters."""
 
 _GROUPS = {
     "tournament": "Run tournaments and show their results.",
@@ -364,5 +364,5 @@ def _print_error(*lines: str, output: str = "") -> None:
         if output:
             sys.stderr.write(f"{output}\n")
         for line in lines:
-            text = line if len(line) <= _MAX_MESSAGE else f"{line[:_MAX_MESSAGE]}…"
-            console.print(f"[bold red]referee:[/] {escape(visible(text))}")
+            text = visible(cut_middle(line, _MAX_MESSAGE))
+            console.print(f"[bold red]referee:[/] {escape(text)}")

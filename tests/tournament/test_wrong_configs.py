@@ -62,6 +62,10 @@ BAD = {
         GOOD.replace('"cup"', '"my/cup"'),
         "name: 'my/cup' is not a valid name: use 1 to 32 of a-z, 0-9, - and _, beginning with a letter or digit",
     ),
+    "a name that is far too long": (
+        GOOD.replace('"cup"', f'"{"c" * 10_000}"'),
+        f"name: '{'c' * 149}…{'c' * 61}' is not a valid name: use 1 to 32 of a-z, 0-9, - and _, beginning with a letter or digit",
+    ),
     "no bots": (GOOD.replace(BOTS, ""), "bots: missing"),
     "bots in one string": (GOOD.replace(BOTS, 'bots = "./ann"\n'), "bots: must be a list"),
     "a bot that is a number": (
