@@ -1,4 +1,4 @@
-"""Places for tournaments on clusters, and the results of the same tournaments on one machine."""
+"""Places for tournaments on clusters, the results of the same tournaments on one machine, and clients without a cluster."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import subprocess
 
 import pytest
 from clusters import clean_place, games, run, write_file
+from fake_client import HERE, FakeClient
 from pages import ROOT
 
+from referee.cluster import connection, dask_workers
 from referee.cluster.connection import Certificates
 
 
@@ -44,3 +46,17 @@ def certificates(tmp_path_factory):
     for line in lines:
         subprocess.run(line.split(), cwd=folder, check=True, capture_output=True)
     return Certificates(folder / "authority.pem", folder / "own.pem", folder / "own.key")
+
+
+@pytest.fixture
+def client(monkeypatch):
+    """Give a `FakeClient`. The driver watches it all the time."""
+    monkeypatch.setattr(connection, "get_versions", lambda _: {"packages": HERE})
+    monkeypatch.setattr(dask_workers, "_WATCH_S", 0.005)
+    return FakeClient()
+
+
+@pytest.fixture
+def said():
+    """Give a list for the sentences that the driver says."""
+    return []

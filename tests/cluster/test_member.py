@@ -6,8 +6,8 @@ import asyncio
 import socket
 
 import pytest
+from fake_client import REQUEST
 from orders import game_order
-from test_remote_workers import REQUEST
 
 from referee.bots import BotSpec
 from referee.clocks import Clocks

@@ -1,0 +1,287 @@
+"""Know which Dask workers can play a tournament: prepare those that come, and note those that are gone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+from urllib.parse import urlsplit
+
+from distributed import Client
+
+from referee.cluster import member
+from referee.cluster.connection import LOST, call, prepare
+from referee.cluster.member import DeploymentRequest
+from referee.errors import RefereeError, UserError
+from referee.tournament.workers import WorkerLostError
+
+_WATCH_S = 0.5
+"""Seconds between two checks of the connection to the scheduler."""
+_WATCHES_PER_COMPARISON = 10
+"""After this many checks, the driver also asks the scheduler for the list of its workers."""
+LOSS_S = 2 * _WATCH_S * _WATCHES_PER_COMPARISON
+"""Timeout for finding out whether the worker or the scheduler is gone."""
+_LEAVE_S = 30.0
+"""How long the driver waits at the end until the workers have ended their bots."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class DaskWorker:
+    """A Dask worker that can play."""
+
+    address: str
+    lost: asyncio.Future[None]
+    """Done when the scheduler has lost the worker, or when the worker is prepared again."""
+
+    @property
+    def host(self) -> str:
+        """The address of its host."""
+        return _host(self.address)
+
+
+def _host(address: str) -> str:
+    """Return the address of the host of a Dask worker."""
+    return urlsplit(address).hostname or address
+
+
+# The states of a Dask worker:
+#
+#     (unknown) ── comes ──► entering ──► ready, refused or failed
+#                               ▲            │         │
+#                               ├─ replace ──┘         │
+#                               └─ next comparison ────┘
+#
+# A refused worker cannot play the tournament. A failed worker may be able to play later. In every state the worker may go;
+# it is then unknown.
+
+
+class DaskWorkers:
+    """The Dask workers of a scheduler, for one tournament.
+
+    Args:
+        client: the connection to the scheduler.
+        request: what each Dask worker needs to know.
+        lanes: the number of lanes. More Dask workers cannot play at the same time.
+        pack: returns the archive of a bot (`name@version`), as `Workshop.pack` does.
+        say: called with a sentence when a Dask worker is lost or refused, and when no Dask worker can play.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        request: DeploymentRequest,
+        lanes: int,
+        *,
+        pack: Callable[[str], bytes],
+        say: Callable[[str], None],
+    ) -> None:
+        self.ready: dict[str, DaskWorker] = {}
+        """The Dask workers that can play, by address."""
+        self.losses: Counter[str] = Counter()
+        """How many workers of each host were lost."""
+        self.killed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done after `kill`."""
+        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when the scheduler is gone."""
+        self._client = client
+        self._request = request
+        self._lanes = lanes
+        self._pack = pack
+        self._say = say
+        self._entering: dict[str, asyncio.Task[None]] = {}
+        self._refusals: dict[str, str] = {}
+        """Why a Dask worker cannot play, by address."""
+        self._failures: dict[str, str] = {}
+        """The last error of each Dask worker that could not be prepared but may play later, by address. These are prepared again at each comparison."""
+        self._changed = asyncio.Event()
+        """Set when a worker is ready, after `kill`, and when the scheduler is gone: lanes that wait for a worker must look again."""
+        self._is_waiting = False
+        self._starting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when the first Dask workers are prepared."""
+        self._kills: list[asyncio.Future[None]] = []
+        self._scheduler_id = ""
+
+    def start(self) -> None:
+        """Begin to prepare the Dask workers that are connected now."""
+        self._client.subscribe_topic("all", self._note_event)
+        self._starting = asyncio.ensure_future(self._prepare_first())
+
+    async def _prepare_first(self) -> None:
+        """Prepare the Dask workers that are connected now. At the end, say which of them cannot play.
+
+        Raises UserError if there are some, and none can play the tournament.
+        """
+        await self._compare_with_scheduler()
+        while self._entering:
+            await asyncio.wait(list(self._entering.values()))
+        reasons = self._refusals | self._failures
+        if reasons and not self.ready:
+            lines = (
+                f"{_host(address)}: {line}"
+                for address, reason in reasons.items()
+                for line in reason.splitlines()
+            )
+            raise UserError("no worker can play:", *dict.fromkeys(lines))
+        for address in reasons:
+            self._say_reason(address)
+
+    async def wait_until_ready(self) -> None:
+        """Wait until each Dask worker that was connected at the start is ready, is refused, or has failed, and one is ready.
+
+        Raises WorkerLostError after `kill`, RefereeError if the scheduler is gone, and UserError if there were workers at the
+        start and none can play the tournament.
+        """
+        if not self._starting.done():
+            await asyncio.wait(
+                (self._starting, self.gone, self.killed), return_when=asyncio.FIRST_COMPLETED
+            )
+            self.check_scheduler()
+            if self.killed.done():
+                raise WorkerLostError("no worker was prepared")
+        self._starting.result()
+        while not self.ready:
+            self.check_scheduler()
+            if self.killed.done():
+                raise WorkerLostError("there is no worker")
+            if not self._is_waiting:
+                self._say("Waiting for a worker that can play.")
+            self._is_waiting = True
+            self._changed.clear()
+            await self._changed.wait()
+        self._is_waiting = False
+
+    def replace(self, worker: DaskWorker, what: str) -> None:
+        """End the bots of a Dask worker and prepare it again; do nothing if it is lost. `what` is said of the worker."""
+        if not worker.lost.done():
+            self._remove(worker.address, what)
+            self._begin_enter(worker.address)
+
+    def kill(self) -> None:
+        """End the game processes at once. The event loop must run until `aclose` returns."""
+        if not self.killed.done():
+            self.killed.set_result(None)
+        self._changed.set()
+        deployment = self._request.deployment
+        self._kills = [
+            asyncio.ensure_future(call(self._client, address, member.kill, deployment))
+            for address in self.ready
+        ]
+
+    async def aclose(self) -> None:
+        """End all bots on all workers. Without a scheduler they end by themselves, `member.IDLE_S` after the portion in play."""
+        addresses = sorted({*self.ready, *self._refusals, *self._failures, *self._entering})
+        for task in (self._starting, *self._entering.values()):
+            task.cancel()
+        await asyncio.gather(self._starting, return_exceptions=True)
+        if self.gone.done():
+            return
+        self._client.unsubscribe_topic("all")
+        deployment = self._request.deployment
+        calls = [call(self._client, address, member.leave, deployment) for address in addresses]
+        leaving = asyncio.gather(*calls, *self._kills, return_exceptions=True)
+        await asyncio.wait(
+            (leaving, self.gone), timeout=_LEAVE_S, return_when=asyncio.FIRST_COMPLETED
+        )
+        leaving.cancel()
+
+    async def watch(self) -> None:
+        """Watch the connection until it is lost. Run this as a task of its own, from `start` until `aclose` has returned."""
+        for number in count(1):
+            await asyncio.sleep(_WATCH_S)
+            if self._client.status != "running":
+                break
+            if number % _WATCHES_PER_COMPARISON == 0 and not await self._compare_with_scheduler():
+                break
+        if not self.gone.done():
+            self.gone.set_result(None)
+        self._changed.set()
+
+    def check_scheduler(self) -> None:
+        """Raise RefereeError if the scheduler is gone."""
+        if self.gone.done():
+            raise RefereeError(
+                "the connection to the scheduler is lost; start the scheduler again, then resume the tournament"
+            )
+
+    async def _compare_with_scheduler(self) -> bool:
+        """Note the workers that have come or gone without an event. Return False if the scheduler is gone, or was replaced by another."""
+        scheduler: Any = self._client.scheduler
+        try:
+            identity = await scheduler.identity(n_workers=-1)
+        except OSError:
+            return False
+        self._scheduler_id = self._scheduler_id or identity["id"]
+        for address in identity["workers"]:
+            self._begin_enter(address)
+        known = {*self.ready, *self._refusals, *self._failures}
+        for address in known - identity["workers"].keys():
+            self._remove(address)
+        return bool(identity["id"] == self._scheduler_id)
+
+    def _note_event(self, event: tuple[float, Any]) -> None:
+        """Handle an event of the scheduler: a worker has come or gone."""
+        _, message = event
+        action = message.get("action") if isinstance(message, dict) else None
+        if action == "add-worker":
+            self._begin_enter(message["worker"])
+        elif action == "remove-worker":
+            self._remove(message["worker"])
+
+    def _begin_enter(self, address: str) -> None:
+        if not any(address in known for known in (self._entering, self.ready, self._refusals)):
+            task = asyncio.ensure_future(self._enter(address))
+            self._entering[address] = task
+            task.add_done_callback(lambda done: self._end_enter(address, done))
+
+    def _end_enter(self, address: str, task: asyncio.Task[None]) -> None:
+        if self._entering.get(address) is task:
+            del self._entering[address]
+
+    def _remove(self, address: str, what: str = "is gone") -> None:
+        self._refusals.pop(address, None)
+        self._failures.pop(address, None)
+        if (entering := self._entering.pop(address, None)) is not None:
+            entering.cancel()
+        worker = self.ready.pop(address, None)
+        if worker is not None:
+            worker.lost.set_result(None)
+            self.losses[worker.host] += 1
+            self._say(f"The worker {address} {what}. Its games are played again.")
+
+    async def _enter(self, address: str) -> None:
+        """Prepare a Dask worker for the tournament."""
+        try:
+            await prepare(self._client, address, self._request, self._pack)
+        except LOST:
+            return  # gone before it was ready
+        except UserError as error:
+            self._refusals[address] = str(error)
+            self._failures.pop(address, None)
+            if self._starting.done():
+                self._say_reason(address)
+            return
+        except Exception as error:  # noqa: BLE001 - whatever it is, it may pass
+            reason = f"{type(error).__name__}: {error}"
+            is_new = self._failures.get(address) != reason
+            self._failures[address] = reason
+            if is_new and self._starting.done():
+                self._say_reason(address)
+            return
+        self._failures.pop(address, None)
+        lost = asyncio.get_running_loop().create_future()
+        self.ready[address] = DaskWorker(address, lost)
+        if len(self.ready) == self._lanes + 1:
+            self._say(
+                f"There are more workers than lanes ({self._lanes}), so some workers stay idle. The number of lanes is `lanes` in the tournament file."
+            )
+        self._changed.set()
+
+    def _say_reason(self, address: str) -> None:
+        """Say why a Dask worker cannot play, or cannot play yet."""
+        if (refusal := self._refusals.get(address)) is not None:
+            self._say(f"The worker {address} cannot play: {refusal}")
+        else:
+            self._say(f"The worker {address} cannot play yet: {self._failures[address]}")

@@ -1,0 +1,156 @@
+"""Which Dask workers may play, and what is told of those that may not."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from fake_client import HERE, prepared, settle
+
+from referee.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("packages", "reason"),
+    [
+        (
+            HERE | {"linko-referee": "0.1.0"},
+            "it has the referee 0.1.0, but the driver has 0.2.0; install 0.2.0 there",
+        ),
+        (
+            HERE | {"linko-referee": None},
+            "it has the referee None, but the driver has 0.2.0; install 0.2.0 there",
+        ),
+        (
+            HERE | {"python": "3.12.1.final.0"},
+            "it has Python 3.12, but the driver has 3.11; install 3.11 there",
+        ),
+    ],
+)
+async def test_worker_with_another_version_is_refused_with_both_versions(
+    client, said, packages, reason
+):
+    client.join("tcp://w:1", packages)
+    with pytest.raises(UserError, match=reason):
+        async with prepared(client, said):
+            pass
+    assert said == []  # the error tells it
+
+
+async def test_worker_with_another_bug_fix_release_of_python_plays(client, said):
+    client.join("tcp://w:1", HERE | {"python": "3.11.2.final.0"})
+    async with prepared(client, said) as workers:
+        assert list(workers.ready) == ["tcp://w:1"]
+
+
+async def test_reasons_are_listed_by_host_if_no_worker_can_play(client, said):
+    refusal = UserError("isolation 'full': no user namespaces")
+    client.join("tcp://v:1", deploy=refusal)
+    client.join("tcp://v:2", deploy=refusal)
+    client.join("tcp://w:1", deploy=("b@2",), add_bot="one\ntwo")
+    client.join("tcp://x:1", deploy=OSError("No space left on device"))
+    with pytest.raises(UserError) as error:
+        async with prepared(client, said):
+            pass
+    assert error.value.args == (
+        "no worker can play:",
+        "v: isolation 'full': no user namespaces",
+        "w: b@2 cannot be built: one",
+        "w: two",
+        "x: OSError: No space left on device",
+    )
+    assert said == []
+
+
+async def test_worker_that_cannot_play_is_named_if_another_can(client, said):
+    client.join("tcp://w:0")
+    client.join("tcp://w:1", deploy=UserError("isolation 'full': no user namespaces"))
+    client.join("tcp://w:2", deploy=OSError("No space left on device"))
+    refused = "cannot play: isolation 'full': no user namespaces"
+    async with prepared(client, said):
+        assert said == [
+            f"The worker tcp://w:1 {refused}",
+            "The worker tcp://w:2 cannot play yet: OSError: No space left on device",
+        ]
+        client.join("tcp://w:3", deploy=UserError("isolation 'full': no user namespaces"))
+        await settle()
+        assert said[2:] == [f"The worker tcp://w:3 {refused}"]
+
+
+async def test_only_missing_bots_are_sent(client, said):
+    client.join("tcp://w:1", deploy=("b@2",))
+    async with prepared(client, said):
+        sent = [call for call in client.calls if call[1] == "add_bot"]
+    assert sent == [("tcp://w:1", "add_bot", "s", "b@2", "<b@2>")]
+
+
+async def test_more_workers_than_lanes_are_reported_once(client, said):
+    for number in range(2):
+        client.join(f"tcp://w:{number}")
+    async with prepared(client, said, lanes=2) as workers:
+        assert said == []
+        for number in (2, 3):
+            client.join(f"tcp://w:{number}")
+            for _ in range(100):
+                await asyncio.sleep(0)
+        assert len(workers.ready) == 4
+        [sentence] = said
+        assert "more workers than lanes (2)" in sentence
+
+
+async def test_workers_that_come_and_go_without_an_event_are_noticed(client, said):
+    client.join("tcp://w:0")
+    async with prepared(client, said) as workers:
+        lost = workers.ready["tcp://w:0"].lost
+        client.tell = lambda _event: None
+        client.join("tcp://w:1")
+        client.lose("tcp://w:0")
+        async with asyncio.timeout(5):
+            await lost
+        await settle()
+        assert list(workers.ready) == ["tcp://w:1"]
+
+
+async def test_worker_with_a_passing_error_plays_as_soon_as_it_can(client, said):
+    client.join("tcp://w:0")
+    client.join("tcp://w:1", deploy=("b@2",), add_bot=OSError("No space left on device"))
+    async with prepared(client, said, lanes=2) as workers:
+        async with asyncio.timeout(5):
+            while len([call for call in client.calls if call[1] == "add_bot"]) < 3:  # noqa: ASYNC110 - the fake has no event
+                await asyncio.sleep(0.01)
+        assert said == ["The worker tcp://w:1 cannot play yet: OSError: No space left on device"]
+        client.answers["tcp://w:1"] = {}
+        async with asyncio.timeout(5):
+            while len(workers.ready) < 2:  # noqa: ASYNC110 - the fake has no event
+                await asyncio.sleep(0.01)
+
+
+async def test_worker_that_cannot_play_is_prepared_once(client, said):
+    client.join("tcp://w:0")
+    client.join("tcp://w:1", deploy=("b@2",), add_bot="go: command not found")
+    async with prepared(client, said):
+        await asyncio.sleep(0.15)  # some comparisons
+    assert len([call for call in client.calls if call[1] == "add_bot"]) == 1
+
+
+async def test_no_worker_plays_with_an_unexpected_error(client, said):
+    client.join("tcp://w:0", deploy=OSError("No space left on device"))
+    with pytest.raises(UserError, match="w: OSError: No space left on device"):
+        async with prepared(client, said):
+            pass
+
+
+async def test_scheduler_that_is_gone_is_not_waited_for_at_the_end(client, said):
+    client.join("tcp://w:0")
+    client.answers["tcp://w:0"]["leave"] = asyncio.get_running_loop().create_future()
+    async with asyncio.timeout(5), prepared(client, said):
+        asyncio.get_running_loop().call_later(0.1, setattr, client, "status", "connecting")
+
+
+async def test_all_workers_are_left_at_the_end(client, said):
+    for number in range(2):
+        client.join(f"tcp://w:{number}")
+    async with prepared(client, said):
+        pass
+    left = [call for call in client.calls if call[1] == "leave"]
+    assert left == [("tcp://w:0", "leave", "s"), ("tcp://w:1", "leave", "s")]
