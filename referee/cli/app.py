@@ -358,7 +358,7 @@ def _print_error(*lines: str, output: str = "") -> None:
     Ignore a closed terminal.
     """
     if len(lines) > _MAX_LINES:
-        lines = (*lines[: _MAX_LINES - 1], f"{len(lines) - _MAX_LINES + 1} more mistakes")
+        lines = (*lines[: _MAX_LINES - 1], f"{len(lines) - _MAX_LINES + 1} more lines")
     console = Console(stderr=True, soft_wrap=True, emoji=False)
     with suppress(OSError):  # the terminal is closed
         if output:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -27,6 +27,9 @@ LOSS_S = 2 * _WATCH_S * _WATCHES_PER_COMPARISON
 _LEAVE_S = 30.0
 """How long the driver waits at the end until the workers have ended their bots."""
 
+_MAX_LINES = 16
+"""If no worker can play, the reasons of further hosts are left out after this many lines."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class DaskWorker:
@@ -45,6 +48,26 @@ class DaskWorker:
 def _host(address: str) -> str:
     """Return the address of the host of a Dask worker."""
     return urlsplit(address).hostname or address
+
+
+def _list_by_host(reasons: Mapping[str, str]) -> list[str]:
+    """Return the lines of the reasons, each once for each host, and how many hosts are left out after `_MAX_LINES` lines.
+
+    Args:
+        reasons: a text for each Dask worker, by address.
+    """
+    by_host: dict[str, dict[str, None]] = {}
+    for address, reason in reasons.items():
+        host = _host(address)
+        lines = (f"{host}: {line}" for line in reason.splitlines())
+        by_host.setdefault(host, {}).update(dict.fromkeys(lines))
+    listed: list[str] = []
+    for number, own in enumerate(by_host.values()):
+        if listed and len(listed) + len(own) > _MAX_LINES:
+            left_out = len(by_host) - number
+            return [*listed, f"and {left_out} more {'host' if left_out == 1 else 'hosts'}"]
+        listed.extend(own)
+    return listed
 
 
 # The states of a Dask worker:
@@ -119,12 +142,7 @@ class DaskWorkers:
             await asyncio.wait(list(self._entering.values()))
         reasons = self._refusals | self._failures
         if reasons and not self.ready:
-            lines = (
-                f"{_host(address)}: {line}"
-                for address, reason in reasons.items()
-                for line in reason.splitlines()
-            )
-            raise UserError("no worker can play:", *dict.fromkeys(lines))
+            raise UserError("no worker can play:", *_list_by_host(reasons))
         for address in reasons:
             self._say_reason(address)
 

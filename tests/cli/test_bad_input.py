@@ -159,7 +159,7 @@ def test_message_about_100_mistakes_is_cut(here):
     write(here, **{f"wrong{number}": "1" for number in range(100)})
     lines = here.referee("tournament", "plan", "cup.toml").stderr.splitlines()
     assert len(lines) == 20
-    assert lines[-1] == "referee: 81 more mistakes"
+    assert lines[-1] == "referee: 81 more lines"
 
 
 SUGGESTIONS = [

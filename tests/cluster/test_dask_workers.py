@@ -62,6 +62,16 @@ async def test_reasons_are_listed_by_host_if_no_worker_can_play(client, said):
     assert said == []
 
 
+async def test_reasons_of_many_hosts_are_cut_after_a_whole_host(client, said):
+    for number in range(30):
+        client.join(f"tcp://h{number}:1", deploy=UserError(f"one\ntwo of {number}"))
+    with pytest.raises(UserError) as error:
+        async with prepared(client, said):
+            pass
+    assert len(error.value.args) == 18
+    assert error.value.args[-2:] == ("h7: two of 7", "and 22 more hosts")
+
+
 async def test_worker_that_cannot_play_is_named_if_another_can(client, said):
     client.join("tcp://w:0")
     client.join("tcp://w:1", deploy=UserError("isolation 'full': no user namespaces"))
