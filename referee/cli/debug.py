@@ -42,7 +42,7 @@ from referee.cli.options import (
 from referee.errors import BotFault, Forfeit, RefereeError, UserError
 from referee.match.replay import Difference
 from referee.records import GameRecord, Reply, name_seats
-from referee.reports.formats import duration, group_name, visible
+from referee.reports.formats import duration, group_name, quoted, visible
 from referee.reports.playthrough import Narrator, seat_view
 from referee.roster import find_bot
 from referee.roster.roster import Roster
@@ -194,7 +194,8 @@ async def _run(
     except Forfeit as fault:
         view.faults += 1
         console.print(Text(visible(fault_text(fault)), "red"))
-        console.print(Text(visible(fault.evidence.stderr_tail, lines=True)))
+        if fault.evidence.stderr_tail:
+            console.print(Text(quoted(fault.evidence.stderr_tail)), soft_wrap=True, end="")
     console.print(Text(view.summary(), "bold"))
     return view
 

@@ -172,7 +172,7 @@ def show_record(record: GameRecord, *, wide: bool | None = None) -> None:
     charges = charge_rows(record)
     if charges:
         show_table(ChargeRow, charges, "faults", wide=wide)
-        console.print(stderr_tails(charges))
+        console.print(stderr_tails(charges), soft_wrap=True)
 
 
 def load_record(game_id: str, league: Path, db: str | None) -> GameRecord:

@@ -284,7 +284,7 @@ async def _local_cluster(workers: int, cache: Path, security: Security) -> Async
     Each side must show a certificate. So other users of this machine cannot connect, nor can isolated bots, also on a
     rung that leaves them the network.
     """
-    with run_folder() as scratch, dask.config.set(CONFIG | {SCRATCH: str(scratch)}):
+    with run_folder() as folder, dask.config.set(CONFIG | {SCRATCH: str(folder)}):
         found = places(workers, cache)
         cluster = SpecCluster(
             scheduler={

@@ -26,7 +26,6 @@ LOSS_S = 2 * _WATCH_S * _WATCHES_PER_COMPARISON
 """Timeout for finding out whether the worker or the scheduler is gone."""
 _LEAVE_S = 30.0
 """How long the driver waits at the end until the workers have ended their bots."""
-
 _MAX_LINES = 16
 """If no worker can play, the reasons of further hosts are left out after this many lines."""
 
@@ -135,7 +134,7 @@ class DaskWorkers:
     async def _prepare_first(self) -> None:
         """Prepare the Dask workers that are connected now. At the end, say which of them cannot play.
 
-        Raises UserError if there are some, and none can play the tournament.
+        Raises UserError if at least one cannot play, and none is ready.
         """
         await self._compare_with_scheduler()
         while self._entering:
@@ -172,7 +171,12 @@ class DaskWorkers:
         self._is_waiting = False
 
     def replace(self, worker: DaskWorker, what: str) -> None:
-        """End the bots of a Dask worker and prepare it again; do nothing if it is lost. `what` is said of the worker."""
+        """Prepare a Dask worker again, which ends its bots. Do nothing if the worker is lost.
+
+        Args:
+            worker: the Dask worker.
+            what: completes the message "The worker ADDRESS …", for example "was cut off".
+        """
         if not worker.lost.done():
             self._remove(worker.address, what)
             self._begin_enter(worker.address)
@@ -259,6 +263,7 @@ class DaskWorkers:
             del self._entering[address]
 
     def _remove(self, address: str, what: str = "is gone") -> None:
+        """Forget a Dask worker, and end what waits for it. Count the loss and say `what` if the worker was ready."""
         self._refusals.pop(address, None)
         self._failures.pop(address, None)
         if (entering := self._entering.pop(address, None)) is not None:
@@ -267,7 +272,7 @@ class DaskWorkers:
         if worker is not None:
             worker.lost.set_result(None)
             self.losses[worker.host] += 1
-            self._say(f"The worker {address} {what}. Its games are played again.")
+            self._say(f"The worker {address} {what}. Its unfinished games are played again.")
 
     async def _enter(self, address: str) -> None:
         """Prepare a Dask worker for the tournament."""
@@ -281,7 +286,7 @@ class DaskWorkers:
             if self._starting.done():
                 self._say_reason(address)
             return
-        except Exception as error:  # noqa: BLE001 - whatever it is, it may pass
+        except Exception as error:  # noqa: BLE001 - the next comparison tries again, whatever it is
             reason = f"{type(error).__name__}: {error}"
             is_new = self._failures.get(address) != reason
             self._failures[address] = reason

@@ -31,10 +31,10 @@ STRETCH_S = 1.0
 
 
 class RemoteWorkers:
-    """Implements `WorkerGroup` with a number for each lane: `submit(n, …)` plays lane n on the Dask worker that has the lane.
+    """A `WorkerGroup` whose numbers mean lanes, not workers: `submit(n, …)` plays lane n on the Dask worker where the lane lives.
 
-    A lane moves when its Dask worker is lost, or when another one has at least two unfinished lanes fewer. Each game is stored once, and only
-    games that are not stored are played again.
+    A lane moves when its Dask worker is lost, or when another one has at least two busy lanes fewer. Each game is stored
+    once, and only games that are not stored are played again.
 
     Args:
         client: the connection to the scheduler.
@@ -62,9 +62,9 @@ class RemoteWorkers:
         self._numbers = count()
         self._homes: dict[int, DaskWorker] = {}
         """Where each lane lives. The Dask worker may be lost."""
-        self._finished: set[int] = set()
-        """The lanes without a stretch in play. A lane is added when its stretch ends, and removed at its next
-        `submit`. A lane that stays here has no games before the next look."""
+        self._idle_lanes: set[int] = set()
+        """The lanes whose last stretch has ended. Those that stay here have no games before the next look, so they are
+        not counted when lanes are given to Dask workers."""
         self._stretches: Counter[DaskWorker] = Counter()
         """How many stretches were sent to each Dask worker and are not finished."""
         self._games: Counter[str] = Counter()
@@ -79,9 +79,9 @@ class RemoteWorkers:
         Raises WorkerLostError if the worker is lost, and the errors of `DaskWorkers.wait_until_ready` and `Workers.submit`.
         """
         await self._dask_workers.wait_until_ready()
-        if self._finished >= self._homes.keys():
-            self._finished.clear()  # a look has given all lanes new games
-        self._finished.discard(number)
+        if self._idle_lanes >= self._homes.keys():
+            self._idle_lanes.clear()  # no lane plays, as after a look, which may give all lanes new games
+        self._idle_lanes.discard(number)
         worker = self._find_home(number)
         job = self._client.submit(
             member.play,
@@ -100,7 +100,7 @@ class RemoteWorkers:
             records = await self._wait_for_records(worker, result)
         finally:
             self._stretches[worker] -= 1
-            self._finished.add(number)
+            self._idle_lanes.add(number)
             result.cancel()
             if not self._dask_workers.gone.done():
                 job.release()
@@ -109,12 +109,10 @@ class RemoteWorkers:
 
     def _find_home(self, lane: int) -> DaskWorker:
         """Return the Dask worker of a lane, after the lane has moved if it must."""
-        unfinished = Counter(
-            home for other, home in self._homes.items() if other not in self._finished
-        )
-        emptiest = min(self._dask_workers.ready.values(), key=lambda worker: unfinished[worker])
+        busy = Counter(home for other, home in self._homes.items() if other not in self._idle_lanes)
+        emptiest = min(self._dask_workers.ready.values(), key=lambda worker: busy[worker])
         home = self._homes.get(lane)
-        if home is None or home.lost.done() or unfinished[home] > unfinished[emptiest] + 1:
+        if home is None or home.lost.done() or busy[home] > busy[emptiest] + 1:
             home = self._homes[lane] = emptiest
         return home
 
@@ -137,7 +135,8 @@ class RemoteWorkers:
             )
             self._dask_workers.check_scheduler()
             if not killed.done():
-                # Only the connection of the driver broke, and Dask has made a new one. The bots of the worker saw the deals.
+                # If the worker is not lost, only the driver's connection broke, and Dask has made a new one. The bots have
+                # seen the deals that are played again, so they must end.
                 self._dask_workers.replace(worker, "was cut off")
             raise WorkerLostError(f"the worker {worker.address} is gone: {error}") from error
         except MissingCopyError as error:

@@ -13,7 +13,16 @@ from rich.text import Text
 
 from referee.errors import Cause
 from referee.records import ChargedFault, GameRecord
-from referee.reports.formats import Column, decimal, duration, memory, moment, percent, visible
+from referee.reports.formats import (
+    Column,
+    decimal,
+    duration,
+    memory,
+    moment,
+    percent,
+    quoted,
+    visible,
+)
 from referee.store import StoredBot, StoredUsage
 
 if TYPE_CHECKING:  # numpy and scipy take a while to load
@@ -211,9 +220,9 @@ def log_text(rows: Iterable[LogRow]) -> Group:
 
 def _log_entry(row: LogRow) -> Text:
     cost = "forfeit" if row.forfeit else "strike"
-    title = f"{row.game_id}, move {row.move}: {row.bot}, {row.cause} ({cost}): {row.detail}\n"
-    stderr = visible(row.stderr_tail, lines=True) or "(nothing on standard error)\n"
-    return Text(visible(title, lines=True), style="bold").append(stderr, style="not bold")
+    title = f"{row.game_id}, move {row.move}: {row.bot}, {row.cause} ({cost}): {row.detail}"
+    stderr = quoted(row.stderr_tail) if row.stderr_tail else "(nothing on standard error)\n"
+    return Text(f"{visible(title)}\n", style="bold").append(stderr, style="not bold")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,6 +63,16 @@ def visible(text: str, *, lines: bool = False) -> str:
     )
 
 
+def quoted(output: str) -> str:
+    """Return what a program has printed, with a bar before each line, so that no line looks like one of the referee's.
+
+    Characters that a terminal would execute or hide are escaped. The last line ends with a line feed too.
+    """
+    return "".join(
+        f"| {line}\n" for line in visible(output, lines=True).removesuffix("\n").split("\n")
+    )
+
+
 def plain(value: object) -> str:
     """Return a value as text. A tuple becomes its values with spaces between them; an empty tuple becomes a dash."""
     if isinstance(value, tuple):

@@ -19,7 +19,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from referee.reports.formats import Field, fields_of, visible
+from referee.reports.formats import Field, fields_of, quoted, visible
 
 if TYPE_CHECKING:  # these load numpy and scipy
     from referee.reports.game_rows import ChargeRow
@@ -186,7 +186,7 @@ def stderr_tails(charges: Iterable[ChargeRow]) -> Group:
     return Group(
         *(
             Text(f"{visible(title)}\n", style="bold").append(
-                visible(charge.stderr_tail, lines=True), style="not bold"
+                quoted(charge.stderr_tail), style="not bold"
             )
             for charge in charges
             if charge.stderr_tail

@@ -103,7 +103,7 @@ async def test_lost_worker_is_told_once_and_its_lanes_move(client, said):
         for task in tasks:
             with pytest.raises(WorkerLostError):
                 await task
-        assert said == ["The worker tcp://w:0 is gone. Its games are played again."]
+        assert said == ["The worker tcp://w:0 is gone. Its unfinished games are played again."]
         assert {await play(client, workers, lane) for lane in range(4)} == {"tcp://w:1"}
 
 
@@ -165,7 +165,7 @@ async def test_worker_that_has_lost_a_bot_gets_it_again(client, said):
         assert await play(client, workers, 0) == "tcp://w:0"
     assert [name for _, name, *_ in client.calls] == ["deploy", "deploy", "add_bot", "leave"]
     assert said == [
-        "The worker tcp://w:0 lacks a bot: host: no copy of b@2 can be read. Its games are played again."
+        "The worker tcp://w:0 lacks a bot: host: no copy of b@2 can be read. Its unfinished games are played again."
     ]
 
 
@@ -204,7 +204,7 @@ async def test_worker_is_deployed_again_before_it_plays_on_after_a_break_of_the_
         assert await play(client, workers, 0) == "tcp://w:0"
     done = [name for _, name, *_ in client.calls]
     assert done == ["deploy", "deploy", "leave"]
-    assert said == ["The worker tcp://w:0 was cut off. Its games are played again."]
+    assert said == ["The worker tcp://w:0 was cut off. Its unfinished games are played again."]
 
 
 async def test_scheduler_that_was_started_again_ends_the_run(client, said):

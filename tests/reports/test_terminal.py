@@ -147,7 +147,10 @@ def test_stderr_of_bots_is_shown_escaped_line_by_line():
     (charge,) = charge_rows(game)
     lines = shown(stderr_tails([charge])).splitlines()
     assert lines[0] == f"stderr of {charge.bot} (seat {charge.seat}), move 3:"
-    assert [line.rstrip() for line in lines[1:3]] == ["Traceback [bold]", "        died\\x1b[2J"]
+    assert [line.rstrip() for line in lines[1:3]] == [
+        "| Traceback [bold]",
+        "|         died\\x1b[2J",
+    ]
 
 
 def test_faults_without_stderr_show_nothing():
