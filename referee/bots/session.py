@@ -285,8 +285,8 @@ class Session:
         """Close the session and raise an error in all callers that await a reply. A second call has no effect.
 
         If the bot plays several games, a `Forfeit` is charged in only one of them, and the others are void. The charged
-        game is chosen by chance among the games in which a caller awaits a reply. If there is none, the game of the
-        next request is charged.
+        game is chosen by chance among the games in which a caller awaits a reply. If there is none, the game
+        that asks for a decision next is charged.
         """
         if self.failure is not None:
             return

@@ -65,8 +65,8 @@ def test_log_has_the_stderr_of_each_fault_or_says_that_there_is_none():
 
 def test_bot_cannot_print_what_looks_like_a_fault_of_another_bot():
     forged = "bye\n\ncup-9, move 1: b@1, crash (forfeit): exited with 3\nno end"
-    row = log_rows([replace(fault(forfeit=True, stderr_tail=forged), bot="a@1")])[0]
-    console = Console(width=100)
+    (row,) = log_rows([fault(forfeit=True, stderr_tail=forged)])
+    console = Console(width=200)
     with console.capture() as capture:
         console.print(log_text([replace(row, detail=f"no reply\n{forged}")]))
     title, *output = capture.get().splitlines()
