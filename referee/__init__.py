@@ -13,7 +13,7 @@ __version__ = "0.2.0"
 
 
 def configure_process() -> None:
-    """Prepare this process for gRPC, numpy and the garbage collector, and for starting programs.
+    """Prepare this process for gRPC, numpy and the start of programs, and make garbage collections rarer.
 
     The driver and every worker process call this function first, because gRPC and numpy read their environment
     variables when they are imported.

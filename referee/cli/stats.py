@@ -134,8 +134,8 @@ def settled(
     """Show which neighbours by fit are settled: one bot is surely better, or both are equally good.
 
     The confidence holds for all verdicts together. For a tournament with `until` in its file, the command shows the
-    verdicts of the newest look, with the tournament's confidence and margin. For other games it makes one test. The confidence
-    holds for one test only: if you repeat the command until the standings are settled, wrong verdicts become more likely.
+    verdicts of the newest look, with the tournament's confidence and margin. For other games it makes one test. Do not
+    repeat it until the standings are settled: each repetition is another test, and wrong verdicts become more likely.
 
     Example: referee stats settled --tournament demo
     """
@@ -172,7 +172,7 @@ def transitivity(
 ) -> None:
     """Test whether one number per bot explains the results, and show the pairs that deviate.
 
-    Each row of the table shows how often the first bot of a pair ranked higher than the second, and how often their strengths predict this.
+    Each row of the table shows how often the first bot of a pair ranked higher than the second, and the share that their strengths predict.
     Ties do not count. If a beats b, b beats c, and c beats a, then no ratings explain the results. One test covers all
     pairs of a ruleset. If one number per bot explains the results, the chance that the test says otherwise is at most 5 %.
 

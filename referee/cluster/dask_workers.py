@@ -26,8 +26,11 @@ LOSS_S = 2 * _WATCH_S * _WATCHES_PER_COMPARISON
 """Timeout for finding out whether the worker or the scheduler is gone."""
 _LEAVE_S = 30.0
 """How long the driver waits at the end until the workers have ended their bots."""
+_FIRST_LINES, _LAST_LINES = 3, 6
+"""How many lines are shown of the reason why a host cannot play."""
 _MAX_LINES = 16
-"""If no worker can play, the reasons of further hosts are left out after this many lines."""
+"""If no worker can play, the list of reasons ends before the first host that would exceed this many lines. Together with the
+two lines around them, the reasons must fit into `_MAX_LINES` of `cli/app.py`."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -50,22 +53,23 @@ def _host(address: str) -> str:
 
 
 def _list_by_host(reasons: Mapping[str, str]) -> list[str]:
-    """Return the lines of the reasons, each once for each host, and how many hosts are left out after `_MAX_LINES` lines.
+    """Return the lines of the reasons, each reason once for each host. Leave out lines of long reasons, and hosts after `_MAX_LINES` lines.
 
     Args:
         reasons: a text for each Dask worker, by address.
     """
     by_host: dict[str, dict[str, None]] = {}
     for address, reason in reasons.items():
-        host = _host(address)
-        lines = (f"{host}: {line}" for line in reason.splitlines())
-        by_host.setdefault(host, {}).update(dict.fromkeys(lines))
+        by_host.setdefault(_host(address), {})[reason] = None
     listed: list[str] = []
-    for number, own in enumerate(by_host.values()):
-        if listed and len(listed) + len(own) > _MAX_LINES:
+    for number, (host, own) in enumerate(by_host.items()):
+        lines = [line for reason in own for line in reason.splitlines()]
+        if len(lines) > _FIRST_LINES + _LAST_LINES:
+            lines[_FIRST_LINES:-_LAST_LINES] = ["…"]
+        if len(listed) + len(lines) > _MAX_LINES:
             left_out = len(by_host) - number
             return [*listed, f"and {left_out} more {'host' if left_out == 1 else 'hosts'}"]
-        listed.extend(own)
+        listed += (f"{host}: {line}" for line in lines)
     return listed
 
 
@@ -88,7 +92,8 @@ class DaskWorkers:
         request: what each Dask worker needs to know.
         lanes: the number of lanes. More Dask workers cannot play at the same time.
         pack: returns the archive of a bot (`name@version`), as `Workshop.pack` does.
-        say: called with a sentence when a Dask worker is lost or refused, and when no Dask worker can play.
+        say: called with a sentence when a Dask worker is lost or cannot play, when none can play, and when more can play than
+            there are lanes.
     """
 
     def __init__(
@@ -121,6 +126,8 @@ class DaskWorkers:
         self._changed = asyncio.Event()
         """Set when a worker is ready, after `kill`, and when the scheduler is gone: lanes that wait for a worker must look again."""
         self._is_waiting = False
+        self._is_closing = False
+        """True after `kill` and `aclose`: no more Dask workers are prepared."""
         self._starting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the first Dask workers are prepared."""
         self._kills: list[asyncio.Future[None]] = []
@@ -148,8 +155,8 @@ class DaskWorkers:
     async def wait_until_ready(self) -> None:
         """Wait until each Dask worker that was connected at the start is ready, is refused, or has failed, and one is ready.
 
-        Raises WorkerLostError after `kill`, RefereeError if the scheduler is gone, and UserError if there were workers at the
-        start and none can play the tournament.
+        Raises WorkerLostError after `kill`, RefereeError if the scheduler is gone, and UserError if of the workers at the
+        start at least one was refused or has failed, and none is ready.
         """
         if not self._starting.done():
             await asyncio.wait(
@@ -183,6 +190,7 @@ class DaskWorkers:
 
     def kill(self) -> None:
         """End the game processes at once. The event loop must run until `aclose` returns."""
+        self._is_closing = True
         if not self.killed.done():
             self.killed.set_result(None)
         self._changed.set()
@@ -194,6 +202,7 @@ class DaskWorkers:
 
     async def aclose(self) -> None:
         """End all bots on all workers. Without a scheduler they end by themselves, `member.IDLE_S` after the portion in play."""
+        self._is_closing = True
         addresses = sorted({*self.ready, *self._refusals, *self._failures, *self._entering})
         for task in (self._starting, *self._entering.values()):
             task.cancel()
@@ -253,7 +262,8 @@ class DaskWorkers:
             self._remove(message["worker"])
 
     def _begin_enter(self, address: str) -> None:
-        if not any(address in known for known in (self._entering, self.ready, self._refusals)):
+        is_known = any(address in known for known in (self._entering, self.ready, self._refusals))
+        if not is_known and not self._is_closing:
             task = asyncio.ensure_future(self._enter(address))
             self._entering[address] = task
             task.add_done_callback(lambda done: self._end_enter(address, done))

@@ -44,9 +44,8 @@ def without_logs() -> Iterator[None]:
 
 def remove_killed_runs() -> None:
     """Remove what Dask workers that were killed have left on this machine."""
-    with (
-        run_folder()
-    ):  # at its start it removes the folders of killed runs, and ends their programs
+    # at its start, `run_folder` removes the folders of killed runs and ends their programs
+    with run_folder():
         pass
 
 
@@ -105,7 +104,7 @@ def places(count: int | None, folder: Path) -> list[Place]:
 
 
 async def run_workers(
-    scheduler: str, places: Iterable[Place], *, host: str | None, security: Security | None
+    scheduler: str, worker_places: Iterable[Place], *, host: str | None, security: Security | None
 ) -> None:
     """Start a Dask worker for each place, and return when all have ended.
 
@@ -113,7 +112,7 @@ async def run_workers(
 
     Args:
         scheduler: the address of the scheduler.
-        places: what each worker may use.
+        worker_places: what each worker may use.
         host: the address at which the workers listen; None for the one that reaches the scheduler.
         security: the certificates; None without TLS.
     """
@@ -129,6 +128,6 @@ async def run_workers(
                         **worker_options(place, security),
                     )
                 )
-                for number, place in enumerate(places)
+                for number, place in enumerate(worker_places)
             ]
             await asyncio.gather(*(nanny.finished() for nanny in nannies))

@@ -31,7 +31,7 @@ STRETCH_S = 1.0
 
 
 class RemoteWorkers:
-    """A `WorkerGroup` whose numbers mean lanes, not workers: `submit(n, …)` plays lane n on the Dask worker where the lane lives.
+    """A `WorkerGroup` for lanes: `submit(n, …)` plays lane n on the Dask worker that the lane is assigned to.
 
     A lane moves when its Dask worker is lost, or when another one has at least two busy lanes fewer. Each game is stored
     once, and only games that are not stored are played again.

@@ -39,7 +39,9 @@ def win_share_intervals(sums: MatchSums) -> list[Estimate]:
     shares = sums.wins.sum(axis=0) / games
     spread = shares * (1 - shares)
     variances, freedom = _estimate_variances(sums, shares)
-    total = freedom.sum() * (1 - 1 / len(shares))  # the wins of one bot follow from the others'
+    total = freedom.sum() * (
+        1 - 1 / len(shares)
+    )  # usually one bot wins, so the wins of n - 1 bots fix those of the last
     weights = freedom * spread
     if weights.any():
         pooled = (freedom * variances * games).sum() / weights.sum()

@@ -117,7 +117,7 @@ def standings(
 def rating_table(
     ratings: Ratings, games: ResultColumns, analysed: Mapping[str, Analysis]
 ) -> list[RatingRow]:
-    """Return the same as `standings`, from games that the caller has also rated: `ratings` are those after `games`."""
+    """Return the rows of `standings`. The caller has already computed `ratings` from `games`."""
     by_ruleset, strikes = ratings.table(), _strikes(games)
     return [
         row

@@ -69,8 +69,8 @@ class Access:
     readable: tuple[Path, ...] = ()
     """Files and folders that the program may only read."""
     relay: tuple[Path, int] | None = None
-    """(socket, port): the sandbox forwards each connection to this port of its loopback address to the UNIX socket at this
-    path. None if no port is forwarded."""
+    """The path of a UNIX socket, and a port. In the sandbox, a connection to 127.0.0.1:PORT is forwarded to the socket. None if
+    no port is forwarded."""
 
 
 NO_ACCESS = Access()

@@ -116,13 +116,13 @@ def walk_folders(
 
     The walk opens folders by descriptors and never follows a link, even if a program replaces a folder by a link
     during the walk. It keeps one descriptor open, however deep the folders are. It leaves out the content of
-    folders that cannot be opened.
+    folders that cannot be opened or listed.
 
     Args:
         folder: the folder to walk through.
         unlock: give the owner all rights to each folder before it is opened.
 
-    Raises OSError if `folder` cannot be opened, or if a program moves a folder during the walk.
+    Raises OSError if `folder` cannot be opened or listed, or if a program moves a folder during the walk.
     """
     descriptor, (folders, others) = _open_and_list(folder, unlock=unlock)
     try:
@@ -178,7 +178,7 @@ def _open_folder(name: Path | str, parent: int | None = None, *, unlock: bool = 
         finally:
             os.close(place)
     descriptor = os.open(name, os.O_RDONLY | _FOLDER, dir_fd=parent)
-    # whoever may not search this folder cannot open its `..` later
+    # without the right x on this folder, its `..` cannot be opened later
     if not os.access(".", os.X_OK, dir_fd=descriptor):
         os.close(descriptor)
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(name))
@@ -325,7 +325,7 @@ def _remove_if_abandoned(folder: Path) -> None:
         lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
         with suppress(OSError):
-            folder.rmdir()  # the run was killed before it created the lock, or creates another folder
+            folder.rmdir()  # the run was killed before it created the lock; a live run creates another folder
         return
     except OSError:
         return  # not a run folder

@@ -57,8 +57,8 @@ _CONSTANT_FILES = frozenset(
         "version_signature",
     }
 )
-"""The files of /proc through which bots cannot talk to each other. Some do not change while bots play; the others contain
-only what the program itself has caused. Only the frequencies in `cpuinfo` change (sandbox/README.md names them)."""
+"""The files of /proc through which bots cannot talk to each other. Some do not change while bots play, others contain only
+what the program itself has caused. The exception is `cpuinfo`: its frequencies change (see the README of this package)."""
 _OWN_FOLDERS = frozenset({"sys", "sysvipc"})
 """The folders of /proc that contain settings, or only what the program itself has caused."""
 _COUNTING_FOLDERS = ("sys/fs", "sys/kernel/pty")

@@ -1,4 +1,4 @@
-"""Which Dask workers may play, and what is told of those that may not."""
+"""Which Dask workers may play, and what the driver says about the others."""
 
 from __future__ import annotations
 
@@ -70,6 +70,30 @@ async def test_reasons_of_many_hosts_are_cut_after_a_whole_host(client, said):
             pass
     assert len(error.value.args) == 18
     assert error.value.args[-2:] == ("h7: two of 7", "and 22 more hosts")
+
+
+async def test_long_reason_is_cut_before_its_end(client, said):
+    for number in range(3):
+        reason = UserError("\n".join(map(str, range(10 - number))))
+        client.join(f"tcp://h{number}:1", deploy=reason)
+    with pytest.raises(UserError) as error:
+        async with prepared(client, said):
+            pass
+    lines = ["0", "1", "2", "…", "4", "5", "6", "7", "8", "9"]
+    assert error.value.args == (
+        "no worker can play:",
+        *(f"h0: {line}" for line in lines),
+        "and 2 more hosts",
+    )
+
+
+async def test_one_host_that_is_left_out_is_no_plural(client, said):
+    for number in range(3):
+        client.join(f"tcp://h{number}:1", deploy=UserError("\n".join("abcdefg")))
+    with pytest.raises(UserError) as error:
+        async with prepared(client, said):
+            pass
+    assert error.value.args[-2:] == ("h1: g", "and 1 more host")
 
 
 async def test_worker_that_cannot_play_is_named_if_another_can(client, said):
@@ -164,3 +188,25 @@ async def test_all_workers_are_left_at_the_end(client, said):
         pass
     left = [call for call in client.calls if call[1] == "leave"]
     assert left == [("tcp://w:0", "leave", "s"), ("tcp://w:1", "leave", "s")]
+
+
+async def test_no_worker_is_prepared_after_it_was_left(client, said):
+    client.join("tcp://w:0")
+    client.join("tcp://w:1", deploy=OSError("No space left on device"))
+    client.answers["tcp://w:0"]["leave"] = left = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_later(0.15, left.set_result, None)  # after some comparisons
+    async with asyncio.timeout(5), prepared(client, said):
+        client.calls.clear()
+    assert [call[:2] for call in client.calls] == [("tcp://w:0", "leave"), ("tcp://w:1", "leave")]
+
+
+async def test_lost_worker_is_not_prepared_again_for_a_late_error(client, said):
+    client.join("tcp://w:0")
+    async with prepared(client, said) as workers:
+        worker = workers.ready["tcp://w:0"]
+        client.lose("tcp://w:0")
+        client.calls.clear()
+        workers.replace(worker, "was cut off")
+        await settle()
+        assert client.calls == []
+    assert said == ["The worker tcp://w:0 is gone. Its unfinished games are played again."]

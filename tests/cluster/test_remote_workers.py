@@ -20,7 +20,7 @@ from referee.tournament.workers import WorkerLostError
 RECORDS = ["a record"]
 
 
-def over(client, dask_workers, said, lanes=3):
+def make_group(client, dask_workers, said, lanes=3):
     """Return the `RemoteWorkers` with these Dask workers."""
     return RemoteWorkers(client, dask_workers, REQUEST.deployment, lanes, say=said.append)
 
@@ -28,7 +28,7 @@ def over(client, dask_workers, said, lanes=3):
 @asynccontextmanager
 async def started(client, said, lanes=3):
     async with prepared(client, said, lanes) as dask_workers:
-        yield over(client, dask_workers, said, lanes)
+        yield make_group(client, dask_workers, said, lanes)
 
 
 async def begin(client, workers, lane):
@@ -235,7 +235,7 @@ async def test_kill_ends_what_waits_and_what_is_played(client, said):
 async def test_kill_ends_what_waits_for_a_build(client, said):
     client.join("tcp://w:0", deploy=("b@2",), add_bot=asyncio.get_running_loop().create_future())
     async with asyncio.timeout(5), preparing(client, said) as dask_workers:
-        workers = over(client, dask_workers, said)
+        workers = make_group(client, dask_workers, said)
         task = asyncio.ensure_future(workers.submit(0, Assignment(0, ())))
         await settle()
         assert client.calls[-1][1] == "add_bot"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from programs import LONG_TEXTS, little_memory
+from psutil import Process
 
 from referee.errors import RefereeError, VoidGame
 from referee.sandbox import folders
@@ -181,12 +182,14 @@ def test_walk_leaves_out_only_the_folder_whose_names_cannot_be_read(tmp_path, mo
         return list_names(descriptor)
 
     monkeypatch.setattr(folders, "_list_names", refuse_one)
+    before = Process().num_fds()
     walked = [
         (Path(f"/proc/self/fd/{descriptor}").readlink().name, sorted(inner), others)
         for descriptor, inner, others in walk_folders(tmp_path)
     ]
     assert sorted(walked[:-1]) == [("a", [], ["file"]), ("c", [], ["file"])]
     assert walked[-1] == (tmp_path.name, ["a", "b", "c"], [])
+    assert Process().num_fds() == before
 
 
 @pytest.fixture
