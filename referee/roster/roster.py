@@ -13,7 +13,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -225,11 +226,15 @@ class Roster:
     def discard_unused(self, copy: Copy) -> None:
         """Remove `copy`, unless the league has a version of the bot with the same content."""
 
-        def is_used() -> bool:
-            versions = versions_of(self._league, copy.manifest.name)
-            return copy.content_hash in {row.content_hash for row in versions}
+        @contextmanager
+        def use() -> Iterator[bool]:
+            with self._league.unchanged_bots() as bots:
+                yield any(
+                    (row.name, row.content_hash) == (copy.manifest.name, copy.content_hash)
+                    for row in bots
+                )
 
-        self._workshop.discard(copy, is_used)
+        self._workshop.discard(copy, use)
 
     def add_copy(
         self, copy: Copy, folder: Path, *, now_us: int, any_author: bool = False

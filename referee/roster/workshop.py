@@ -18,7 +18,7 @@ import stat
 import tarfile
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -205,17 +205,23 @@ class Workshop:
             raise UserError(f"{home}: the league's copy of {name} is gone; submit it again")
         return load_manifest(home / _BOT)
 
-    def discard(self, copy: Copy, is_used: Callable[[], bool]) -> None:
-        """Remove a copy, unless `is_used` returns True. If the same content is submitted later, `copy` makes and builds a new copy.
+    def discard(self, copy: Copy, use: Callable[[], AbstractContextManager[bool]]) -> None:
+        """Remove a copy, unless the league uses it. If the same content is submitted later, `copy` makes and builds a new copy.
 
         Meanwhile no other process gets the copy from the method `copy`. A process that has got it before finds it incomplete or gone.
+
+        Args:
+            copy: the copy.
+            use: enters a block in which the use of the copy does not change, and gives True if the league uses it.
         """
         with _lock(self._folder / copy.manifest.name):
-            if not is_used():
-                home = self._home(copy.manifest.name, copy.content_hash)
+            home = self._home(copy.manifest.name, copy.content_hash)
+            with use() as is_used:
+                if is_used:
+                    return
                 # first: if the referee is killed during the removal, the rest must not look like a complete copy
                 (home / _READY).unlink(missing_ok=True)
-                remove_folder(home)
+            remove_folder(home)
 
     def build_log(self, name: str, content_hash: str) -> str:
         """Return the output of a copy's build; empty if there was no build."""

@@ -202,6 +202,12 @@ class League:
                 writes.add_bot(connection, version)
             return version
 
+    @contextmanager
+    def unchanged_bots(self) -> Iterator[list[StoredBot]]:
+        """Yield all versions of all bots. Until the block ends, no other process adds a bot."""
+        with self._database.writing() as connection:
+            yield queries.bots(connection)
+
     def mark_checked(self, bot: BotId, *, report: str, at_us: int) -> None:
         """Store the report of a check that a version passed. If the version was retired, it becomes active again.
 

@@ -4,6 +4,8 @@ import asyncio
 import re
 import shutil
 import stat
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -13,7 +15,7 @@ from referee.bots.build import Built
 from referee.bots.manifest import Variant, load_manifest
 from referee.errors import NotFoundError, UserError
 from referee.records import BotId
-from referee.roster import find_bot, look_up_bot, predecessors, workshop
+from referee.roster import find_bot, look_up_bot, predecessors, roster, workshop
 from referee.roster.roster import SAMPLE_BOTS, Roster, create_bot, enter_person, person_id
 from referee.roster.workshop import BuildError, Workshop, _check_build
 from referee.sandbox.process_group import ProcessGroupLauncher
@@ -418,6 +420,32 @@ async def test_copy_that_is_added_during_the_wait_for_the_lock_is_kept(shop, tmp
     monkeypatch.setattr(workshop, "_lock", add_before_the_lock)
     shop.roster.discard_unused(copy)
     assert copy.spec.folder.exists()
+
+
+async def test_copy_is_kept_if_another_process_adds_it_while_it_is_discarded(
+    shop, tmp_path, monkeypatch
+):
+    mine = make(tmp_path / "mine")
+    copy = await shop.workshop.copy(mine)
+    new_row = roster._new_row
+
+    def discard_elsewhere():
+        with League.open(shop.league.folder, create=False) as league:
+            Roster(league, shop.workshop).discard_unused(copy)
+
+    with ThreadPoolExecutor(1) as other:
+
+        def let_the_other_begin(*arguments):
+            discarded.append(other.submit(discard_elsewhere))
+            time.sleep(0.3)
+            return new_row(*arguments)
+
+        discarded = []
+        monkeypatch.setattr(roster, "_new_row", let_the_other_begin)
+        shop.roster.add_copy(copy, mine, now_us=7)
+    (done,) = discarded
+    assert done.exception() is None
+    assert shop.workshop.spec("ann", copy.content_hash).folder == copy.spec.folder
 
 
 async def test_bot_with_only_retired_versions_can_be_looked_up(shop, tmp_path):
