@@ -39,9 +39,8 @@ def win_share_intervals(sums: MatchSums) -> list[Estimate]:
     shares = sums.wins.sum(axis=0) / games
     spread = shares * (1 - shares)
     variances, freedom = _estimate_variances(sums, shares)
-    total = freedom.sum() * (
-        1 - 1 / len(shares)
-    )  # usually one bot wins, so the wins of n - 1 bots fix those of the last
+    # Usually a game has one winner, so the wins of n - 1 bots fix those of the last.
+    total = freedom.sum() * (1 - 1 / len(shares))
     weights = freedom * spread
     if weights.any():
         pooled = (freedom * variances * games).sum() / weights.sum()

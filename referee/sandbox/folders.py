@@ -325,7 +325,8 @@ def _remove_if_abandoned(folder: Path) -> None:
         lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
         with suppress(OSError):
-            folder.rmdir()  # the run was killed before it created the lock; a live run creates another folder
+            # The run was killed before it created the lock. If it is only about to create it, it makes another folder.
+            folder.rmdir()
         return
     except OSError:
         return  # not a run folder
