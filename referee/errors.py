@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -198,6 +198,15 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def cut_middle(text: str, most: int) -> str:
-    """Return a message. If it has more than `most` characters, leave out its middle, because a reason can be at its end."""
+    """Return a message of about `most` characters: leave out the middle of a longer one, because a reason can be at its end."""
     half = most // 2
     return text if len(text) <= most else f"{text[:half]}…{text[-half:]}"
+
+
+def cut_lines(lines: Sequence[str], first: int, last: int) -> list[str]:
+    """Return the first and the last lines of an output. If lines are left out, a line in between says how many."""
+    left_out = len(lines) - first - last
+    if left_out <= 0:
+        return list(lines)
+    count = "1 line" if left_out == 1 else f"{left_out} lines"
+    return [*lines[:first], f"… {count} left out …", *lines[-last:]]

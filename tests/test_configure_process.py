@@ -83,6 +83,7 @@ import gc
 from referee import configure_process
 young, middle, _ = gc.get_threshold()
 configure_process()
-print(gc.isenabled(), gc.get_threshold() > (young, middle))
+rarer_young, rarer_middle, _ = gc.get_threshold()
+print(gc.isenabled(), rarer_young > young, rarer_middle > middle)
 """
-    assert run(script) == "True True"
+    assert run(script) == "True True True"

@@ -172,7 +172,7 @@ def transitivity(
 ) -> None:
     """Test whether one number per bot explains the results, and show the pairs that deviate.
 
-    Each row of the table shows how often the first bot of a pair ranked higher than the second, and the share that their strengths predict.
+    Each row of the table shows how often the first bot of a pair ranked higher than the second, and how often their strengths let one expect it.
     Ties do not count. If a beats b, b beats c, and c beats a, then no ratings explain the results. One test covers all
     pairs of a ruleset. If one number per bot explains the results, the chance that the test says otherwise is at most 5 %.
 

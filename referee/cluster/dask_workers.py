@@ -15,7 +15,7 @@ from distributed import Client
 from referee.cluster import member
 from referee.cluster.connection import LOST, call, prepare
 from referee.cluster.member import DeploymentRequest
-from referee.errors import RefereeError, UserError
+from referee.errors import RefereeError, UserError, cut_lines
 from referee.tournament.workers import WorkerLostError
 
 _WATCH_S = 0.5
@@ -26,11 +26,11 @@ LOSS_S = 2 * _WATCH_S * _WATCHES_PER_COMPARISON
 """Timeout for finding out whether the worker or the scheduler is gone."""
 _LEAVE_S = 30.0
 """How long the driver waits at the end until the workers have ended their bots."""
-_FIRST_LINES, _LAST_LINES = 3, 6
-"""How many lines are shown of the reason why a host cannot play."""
-_MAX_LINES = 16
-"""If no worker can play, the list of reasons ends before the first host that would exceed this many lines. Together with the
-two lines around them, the reasons must fit into `_MAX_LINES` of `cli/app.py`."""
+_FIRST_LINES, _LAST_LINES = 5, 10
+"""How many lines say why the workers of a host cannot play. If there are more, one line says how many are left out."""
+_MAX_LINES = _FIRST_LINES + _LAST_LINES + 1
+"""The list of reasons has at most this many lines; hosts that do not fit are counted in one more line. With the heading, the
+list must fit into `_MAX_LINES` of `cli/app.py`."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -53,7 +53,9 @@ def _host(address: str) -> str:
 
 
 def _list_by_host(reasons: Mapping[str, str]) -> list[str]:
-    """Return the lines of the reasons, each reason once for each host. Leave out lines of long reasons, and hosts after `_MAX_LINES` lines.
+    """Return the reasons by host, each reason once for each host.
+
+    Lines in the middle of many lines of a host are left out. Hosts that do not fit into `_MAX_LINES` lines are counted.
 
     Args:
         reasons: a text for each Dask worker, by address.
@@ -64,8 +66,7 @@ def _list_by_host(reasons: Mapping[str, str]) -> list[str]:
     listed: list[str] = []
     for number, (host, own) in enumerate(by_host.items()):
         lines = [line for reason in own for line in reason.splitlines()]
-        if len(lines) > _FIRST_LINES + _LAST_LINES:
-            lines[_FIRST_LINES:-_LAST_LINES] = ["…"]
+        lines = cut_lines(lines, _FIRST_LINES, _LAST_LINES)
         if len(listed) + len(lines) > _MAX_LINES:
             left_out = len(by_host) - number
             return [*listed, f"and {left_out} more {'host' if left_out == 1 else 'hosts'}"]
@@ -127,7 +128,7 @@ class DaskWorkers:
         """Set when a worker is ready, after `kill`, and when the scheduler is gone: lanes that wait for a worker must look again."""
         self._is_waiting = False
         self._is_closing = False
-        """True after `kill` and `aclose`: no more Dask workers are prepared."""
+        """True after `aclose`: no more Dask workers are prepared."""
         self._starting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the first Dask workers are prepared."""
         self._kills: list[asyncio.Future[None]] = []
@@ -141,7 +142,7 @@ class DaskWorkers:
     async def _prepare_first(self) -> None:
         """Prepare the Dask workers that are connected now. At the end, say which of them cannot play.
 
-        Raises UserError if at least one cannot play, and none is ready.
+        Raises UserError if none is ready, and at least one was refused or has failed.
         """
         await self._compare_with_scheduler()
         while self._entering:
@@ -155,8 +156,8 @@ class DaskWorkers:
     async def wait_until_ready(self) -> None:
         """Wait until each Dask worker that was connected at the start is ready, is refused, or has failed, and one is ready.
 
-        Raises WorkerLostError after `kill`, RefereeError if the scheduler is gone, and UserError if of the workers at the
-        start at least one was refused or has failed, and none is ready.
+        Raises WorkerLostError after `kill`, RefereeError if the scheduler is gone, and UserError if none of the workers at
+        the start is ready, and at least one was refused or has failed.
         """
         if not self._starting.done():
             await asyncio.wait(
@@ -190,7 +191,6 @@ class DaskWorkers:
 
     def kill(self) -> None:
         """End the game processes at once. The event loop must run until `aclose` returns."""
-        self._is_closing = True
         if not self.killed.done():
             self.killed.set_result(None)
         self._changed.set()
@@ -263,7 +263,7 @@ class DaskWorkers:
 
     def _begin_enter(self, address: str) -> None:
         is_known = any(address in known for known in (self._entering, self.ready, self._refusals))
-        if not is_known and not self._is_closing:
+        if not (is_known or self._is_closing or self.killed.done()):
             task = asyncio.ensure_future(self._enter(address))
             self._entering[address] = task
             task.add_done_callback(lambda done: self._end_enter(address, done))
@@ -273,7 +273,7 @@ class DaskWorkers:
             del self._entering[address]
 
     def _remove(self, address: str, what: str = "is gone") -> None:
-        """Forget a Dask worker, and end what waits for it. Count the loss and say `what` if the worker was ready."""
+        """Forget a Dask worker and cancel its preparation. If it was ready, mark it as lost, count the loss and say `what`."""
         self._refusals.pop(address, None)
         self._failures.pop(address, None)
         if (entering := self._entering.pop(address, None)) is not None:

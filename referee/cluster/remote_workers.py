@@ -63,8 +63,8 @@ class RemoteWorkers:
         self._homes: dict[int, DaskWorker] = {}
         """Where each lane lives. The Dask worker may be lost."""
         self._idle_lanes: set[int] = set()
-        """The lanes whose last stretch has ended. Those that stay here have no games before the next look, so they are
-        not counted when lanes are given to Dask workers."""
+        """The lanes that play no stretch now. They do not count when a lane is assigned to a Dask worker, because they may
+        have no games before the next look."""
         self._stretches: Counter[DaskWorker] = Counter()
         """How many stretches were sent to each Dask worker and are not finished."""
         self._games: Counter[str] = Counter()
@@ -80,7 +80,7 @@ class RemoteWorkers:
         """
         await self._dask_workers.wait_until_ready()
         if self._idle_lanes >= self._homes.keys():
-            self._idle_lanes.clear()  # no lane plays, as after a look, which may give all lanes new games
+            self._idle_lanes.clear()  # as after a look: any lane may get games now, so count all
         self._idle_lanes.discard(number)
         worker = self._find_home(number)
         job = self._client.submit(

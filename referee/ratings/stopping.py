@@ -34,8 +34,8 @@ class StopCondition:
 def look_rounds(rounds: int) -> list[int]:
     """Return after how many rounds each look takes place, in a tournament of `rounds` rounds.
 
-    The last look is after the last round. An earlier look is left out if the rounds after it are fewer than half the
-    distance to the next planned look.
+    The last look is after the last round. An earlier look is left out if fewer rounds remain after
+    it than half the distance to the next planned look.
     """
     found: list[int] = []
     look, following = 1, 2

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from referee.check import LEFT_OUT, Report, Step, StepVerdict
+from referee.errors import cut_lines
 from referee.reports.formats import Column, visible
 from referee.sandbox import Isolation
 
@@ -41,7 +42,8 @@ def step_view(step: Step) -> Group:
         return Group(head)
     parts = [("expected", finding.expected), ("happened", finding.happened)]
     if finding.output.strip():
-        parts.append(("printed", _shorten(finding.output)))
+        lines = cut_lines(finding.output.rstrip().split("\n"), _FIRST_LINES, _LAST_LINES)
+        parts.append(("printed", "\n".join(lines)))
     body = [
         _grid(Text(""), Text(label, style="dim"), Text(visible(text, lines=True)), widths=(7, 8))
         for label, text in parts
@@ -180,14 +182,6 @@ def _grid(*cells: Text, widths: tuple[int, ...]) -> Table:
     grid.add_column(overflow="fold")
     grid.add_row(*cells)
     return grid
-
-
-def _shorten(output: str) -> str:
-    """Shorten a long output: keep its first and last lines, with an ellipsis between them."""
-    lines = output.rstrip().split("\n")
-    if len(lines) > _FIRST_LINES + _LAST_LINES:
-        lines[_FIRST_LINES:-_LAST_LINES] = ["…"]
-    return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

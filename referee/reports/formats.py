@@ -66,7 +66,8 @@ def visible(text: str, *, lines: bool = False) -> str:
 def quoted(output: str) -> str:
     """Return what a program has printed, with a bar before each line, so that no line looks like one of the referee's.
 
-    Characters that a terminal would execute or hide are escaped. The last line ends with a line feed too.
+    Characters that a terminal would execute or hide are escaped. The last line ends with a line feed too. If a terminal wraps a
+    long line, the rest of the line has no bar.
     """
     return "".join(
         f"| {line}\n" for line in visible(output, lines=True).removesuffix("\n").split("\n")

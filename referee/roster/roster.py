@@ -14,7 +14,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -24,7 +24,7 @@ from pydantic import TypeAdapter, ValidationError
 from referee.bots import BotSpec
 from referee.bots import snapshot as snapshots
 from referee.bots.manifest import FILE_NAME, Manifest, Variant, load_manifest
-from referee.errors import UserError
+from referee.errors import StoreError, UserError
 from referee.records import BotId
 from referee.roster import PERSON, find_bot, versions_of
 from referee.roster.workshop import Copy, Workshop, hash_content
@@ -224,17 +224,21 @@ class Roster:
         _check_owner(manifest, versions, folder, any_author=False)
 
     def discard_unused(self, copy: Copy) -> None:
-        """Remove `copy`, unless the league has a version of the bot with the same content."""
+        """Remove `copy`, unless the league has a version of the bot with the same content.
 
-        @contextmanager
-        def use() -> Iterator[bool]:
-            with self._league.unchanged_bots() as bots:
-                yield any(
-                    (row.name, row.content_hash) == (copy.manifest.name, copy.content_hash)
-                    for row in bots
-                )
+        If the database fails, the copy stays, because the league may use it.
+        """
+        with suppress(StoreError):
+            self._workshop.discard(copy, self._use(copy))
 
-        self._workshop.discard(copy, use)
+    @contextmanager
+    def _use(self, copy: Copy) -> Iterator[bool]:
+        """Yield whether the league has a version with the content of `copy`. Until the block ends, no process can add one."""
+        with self._league.unchanged_bots() as bots:
+            yield any(
+                (row.name, row.content_hash) == (copy.manifest.name, copy.content_hash)
+                for row in bots
+            )
 
     def add_copy(
         self, copy: Copy, folder: Path, *, now_us: int, any_author: bool = False

@@ -27,7 +27,7 @@ from referee.bots import snapshot as snapshots
 from referee.bots.build import Built, build
 from referee.bots.fetch import plan_fetches
 from referee.bots.manifest import FILE_NAME, Manifest, Variant, load_manifest
-from referee.errors import UserError
+from referee.errors import UserError, cut_lines
 from referee.sandbox.folders import remove_folder
 from referee.sandbox.launcher import Launcher
 
@@ -205,18 +205,19 @@ class Workshop:
             raise UserError(f"{home}: the league's copy of {name} is gone; submit it again")
         return load_manifest(home / _BOT)
 
-    def discard(self, copy: Copy, use: Callable[[], AbstractContextManager[bool]]) -> None:
+    def discard(self, copy: Copy, use: AbstractContextManager[bool]) -> None:
         """Remove a copy, unless the league uses it. If the same content is submitted later, `copy` makes and builds a new copy.
 
-        Meanwhile no other process gets the copy from the method `copy`. A process that has got it before finds it incomplete or gone.
+        During the removal, the method `copy` waits in other processes. A process that already has the copy finds it
+        incomplete or gone.
 
         Args:
             copy: the copy.
-            use: enters a block in which the use of the copy does not change, and gives True if the league uses it.
+            use: yields True if the league uses the copy. Until its block ends, no other process can add the copy to the league.
         """
         with _lock(self._folder / copy.manifest.name):
             home = self._home(copy.manifest.name, copy.content_hash)
-            with use() as is_used:
+            with use as is_used:
                 if is_used:
                     return
                 # first: if the referee is killed during the removal, the rest must not look like a complete copy
@@ -363,7 +364,7 @@ def _check_build(manifest: Manifest, built: Built, folder: Path) -> None:
     is_fetch = built.is_fetch or manifest.build is None
     reason = built.reason or _find_damage(manifest, folder, "fetch" if is_fetch else "build")
     if reason is not None:
-        output = _excerpt(built.output)
+        output = "\n".join(cut_lines(built.output.splitlines(), _FIRST_LINES, _LAST_LINES))
         raise BuildError(manifest.name, reason, output, is_fetch=is_fetch)
 
 
@@ -380,15 +381,6 @@ def _find_damage(manifest: Manifest, folder: Path, step: str) -> str | None:
     except UserError as error:
         return f"the {step} has damaged {FILE_NAME}: {error}"
     return None
-
-
-def _excerpt(output: str) -> str:
-    """Return the first and the last lines of a build's output. If lines are left out, a line in between says how many."""
-    lines = output.splitlines()
-    left_out = len(lines) - _FIRST_LINES - _LAST_LINES
-    if left_out > 0:
-        lines[_FIRST_LINES:-_LAST_LINES] = [f"… {left_out} lines left out …"]
-    return "\n".join(lines)
 
 
 @contextmanager

@@ -178,7 +178,7 @@ def _open_folder(name: Path | str, parent: int | None = None, *, unlock: bool = 
         finally:
             os.close(place)
     descriptor = os.open(name, os.O_RDONLY | _FOLDER, dir_fd=parent)
-    # without the right x on this folder, its `..` cannot be opened later
+    # without search permission (x) on this folder, its `..` cannot be opened later
     if not os.access(".", os.X_OK, dir_fd=descriptor):
         os.close(descriptor)
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(name))
@@ -325,7 +325,7 @@ def _remove_if_abandoned(folder: Path) -> None:
         lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
         with suppress(OSError):
-            # The run was killed before it created the lock. If it is only about to create it, it makes another folder.
+            # The run was killed before it created its lock. A live run that is about to create it makes a new folder.
             folder.rmdir()
         return
     except OSError:

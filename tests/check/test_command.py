@@ -78,7 +78,7 @@ def test_failed_step_has_expectation_result_and_output():
     assert lines[2].split("happened")[1].strip() == "ghost_value 13"
     printed = text.split("printed")[1]
     assert [line.strip() for line in printed.splitlines()][:7] == [
-        *(f"line {number}" for number in range(5)), "…", "line 11",
+        *(f"line {number}" for number in range(5)), "… 6 lines left out …", "line 11",
     ]  # fmt: skip
     assert "line 19" in printed
     assert "\\x1b[31mred" in text

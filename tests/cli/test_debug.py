@@ -62,6 +62,18 @@ def test_crash_is_shown_with_its_request_and_what_the_bot_printed(here):
 
 
 @pytest.mark.extended("plays games with real bots")
+def test_output_of_a_bot_that_does_not_start_has_a_bar_before_each_line(here):
+    long_line = "x" * 120
+    dies = here.bot("dies", f'import sys\nsys.exit("{long_line}\\n1 request: all as stored.")\n')
+    done = here.referee("bots", "debug", dies, "cup-1", "--seat", "0")
+    assert done.returncode == 1, done.stderr
+    lines = done.stdout.splitlines()
+    first = lines.index(f"| {long_line}")
+    assert lines[first + 1] == "| 1 request: all as stored."
+    assert "1 request: all as stored." not in lines
+
+
+@pytest.mark.extended("plays games with real bots")
 def test_mended_bot_differs_from_the_stored_fault_and_stops_after_the_move(here):
     mended = here.folder / "mended"
     mended.mkdir(exist_ok=True)

@@ -74,12 +74,12 @@ async def test_reasons_of_many_hosts_are_cut_after_a_whole_host(client, said):
 
 async def test_long_reason_is_cut_before_its_end(client, said):
     for number in range(3):
-        reason = UserError("\n".join(map(str, range(10 - number))))
+        reason = UserError("\n".join(map(str, range(20 - number))))
         client.join(f"tcp://h{number}:1", deploy=reason)
     with pytest.raises(UserError) as error:
         async with prepared(client, said):
             pass
-    lines = ["0", "1", "2", "…", "4", "5", "6", "7", "8", "9"]
+    lines = [*range(5), "… 5 lines left out …", *range(10, 20)]
     assert error.value.args == (
         "no worker can play:",
         *(f"h0: {line}" for line in lines),
@@ -87,7 +87,7 @@ async def test_long_reason_is_cut_before_its_end(client, said):
     )
 
 
-async def test_one_host_that_is_left_out_is_no_plural(client, said):
+async def test_one_host_left_out_is_written_in_the_singular(client, said):
     for number in range(3):
         client.join(f"tcp://h{number}:1", deploy=UserError("\n".join("abcdefg")))
     with pytest.raises(UserError) as error:
@@ -198,6 +198,16 @@ async def test_no_worker_is_prepared_after_it_was_left(client, said):
     async with asyncio.timeout(5), prepared(client, said):
         client.calls.clear()
     assert [call[:2] for call in client.calls] == [("tcp://w:0", "leave"), ("tcp://w:1", "leave")]
+
+
+async def test_worker_that_comes_after_a_kill_is_not_prepared(client, said):
+    client.join("tcp://w:0")
+    async with prepared(client, said) as workers:
+        workers.kill()
+        client.join("tcp://w:1")
+        await settle()
+        assert list(workers.ready) == ["tcp://w:0"]
+    assert all(call[0] == "tcp://w:0" for call in client.calls)
 
 
 async def test_lost_worker_is_not_prepared_again_for_a_late_error(client, said):

@@ -4,6 +4,7 @@ import asyncio
 import re
 import shutil
 import stat
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ import pytest
 from referee.bots import snapshot
 from referee.bots.build import Built
 from referee.bots.manifest import Variant, load_manifest
-from referee.errors import NotFoundError, UserError
+from referee.errors import NotFoundError, StoreError, UserError
 from referee.records import BotId
 from referee.roster import find_bot, look_up_bot, predecessors, roster, workshop
 from referee.roster.roster import SAMPLE_BOTS, Roster, create_bot, enter_person, person_id
@@ -422,6 +423,22 @@ async def test_copy_that_is_added_during_the_wait_for_the_lock_is_kept(shop, tmp
     assert copy.spec.folder.exists()
 
 
+async def test_error_of_a_submission_is_told_although_the_copy_cannot_be_discarded(
+    shop, tmp_path, monkeypatch
+):
+    await shop.submit(make(tmp_path / "theirs", author="Bob"))
+    mine = make(tmp_path / "mine")
+    copy = await shop.workshop.copy(mine)
+
+    def fail():
+        raise StoreError("database is locked")
+
+    monkeypatch.setattr(shop.league, "unchanged_bots", fail)
+    with pytest.raises(UserError, match="'ann' is a bot of Bob in this league"):
+        shop.roster.add_copy(copy, mine, now_us=7)
+    assert copy.spec.folder.exists()
+
+
 async def test_copy_is_kept_if_another_process_adds_it_while_it_is_discarded(
     shop, tmp_path, monkeypatch
 ):
@@ -429,14 +446,18 @@ async def test_copy_is_kept_if_another_process_adds_it_while_it_is_discarded(
     copy = await shop.workshop.copy(mine)
     new_row = roster._new_row
 
+    begun = threading.Event()
+
     def discard_elsewhere():
         with League.open(shop.league.folder, create=False) as league:
+            begun.set()
             Roster(league, shop.workshop).discard_unused(copy)
 
     with ThreadPoolExecutor(1) as other:
 
         def let_the_other_begin(*arguments):
             discarded.append(other.submit(discard_elsewhere))
+            begun.wait()
             time.sleep(0.3)
             return new_row(*arguments)
 
