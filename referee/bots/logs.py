@@ -26,6 +26,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from google.protobuf.json_format import MessageToDict
+
 from referee.bots import BotSpec
 from referee.bots.inbox import MESSAGE_LIMIT
 from referee.bots.server import Stream
@@ -144,8 +146,6 @@ class BotLog:
 
         Bytes that are no message are written as hexadecimal digits.
         """
-        from google.protobuf.json_format import MessageToDict  # noqa: PLC0415 - most workers log no messages
-
         parts: Mapping[str, Any]
         if isinstance(message, bytes):
             parts = {"": {"bytes": message[:MESSAGE_LIMIT].hex()}}

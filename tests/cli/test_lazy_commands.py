@@ -68,10 +68,7 @@ def test_help_and_typos_load_nothing_heavy(words, code, output):
 @pytest.mark.parametrize(
     ("module", "slow"),
     [
-        (
-            "referee.tournament.worker",
-            {"sqlalchemy", "numpy", "scipy", "pydantic", "google.protobuf.json_format"},
-        ),
+        ("referee.tournament.worker", {"sqlalchemy", "numpy", "scipy", "pydantic"}),
         ("referee.cli.run", {"scipy.optimize", "alembic"}),
     ],
 )
