@@ -48,10 +48,17 @@ LOCAL = "local:"
 """The first part of an address that starts a cluster on this machine."""
 LOST = (KilledWorker, FutureCancelledError, CommClosedError)
 """The errors of Dask when a worker or the scheduler is gone."""
+CLOSED = (*LOST, RuntimeError)
+"""The errors of Dask when its client closes, because the scheduler is gone. Any other RuntimeError is no loss; see `is_open`."""
 _CONNECTION_OBJECT = re.compile(r"^in <[^>]*>: ")
 """Matches the beginning of an error text of Dask, such as `in <TCPConnector object at 0x…>: `."""
 _PACKAGE = "linko-referee"
 """The name of the referee in a list of installed packages."""
+
+
+def is_open(client: Client) -> bool:
+    """Return False if the client closes. Then Dask raises RuntimeError for all that is still asked of it."""
+    return bool(client.status == "running")
 
 
 @dataclass(frozen=True, slots=True)

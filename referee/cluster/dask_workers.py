@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from distributed import Client
 
 from referee.cluster import member
-from referee.cluster.connection import LOST, call, prepare
+from referee.cluster.connection import LOST, call, is_open, prepare
 from referee.cluster.member import DeploymentRequest
 from referee.errors import RefereeError, UserError, cut_lines
 from referee.tournament.workers import WorkerLostError
@@ -222,7 +222,7 @@ class DaskWorkers:
         """Watch the connection until it is lost. Run this as a task of its own, from `start` until `aclose` has returned."""
         for number in count(1):
             await asyncio.sleep(_WATCH_S)
-            if self._client.status != "running":
+            if not is_open(self._client):
                 break
             if number % _WATCHES_PER_COMPARISON == 0 and not await self._compare_with_scheduler():
                 break
@@ -243,6 +243,10 @@ class DaskWorkers:
         try:
             identity = await scheduler.identity(n_workers=-1)
         except OSError:
+            return False
+        except RuntimeError:
+            if is_open(self._client):
+                raise
             return False
         self._scheduler_id = self._scheduler_id or identity["id"]
         for address in identity["workers"]:

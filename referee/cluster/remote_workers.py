@@ -14,7 +14,7 @@ from pathlib import Path
 from distributed import Client
 
 from referee.cluster import member
-from referee.cluster.connection import LOST, Certificates, connect
+from referee.cluster.connection import CLOSED, LOST, Certificates, connect, is_open
 from referee.cluster.dask_workers import LOSS_S, DaskWorker, DaskWorkers
 from referee.cluster.host import CORE
 from referee.cluster.member import DeploymentRequest, MissingCopyError
@@ -128,7 +128,9 @@ class RemoteWorkers:
             self._dask_workers.check_scheduler()
             if result.done():
                 return result.result()
-        except LOST as error:
+        except CLOSED as error:
+            if not isinstance(error, LOST) and is_open(self._client):
+                raise
             # Dask reports this before it is known whether the worker or the scheduler is gone.
             await asyncio.wait(
                 (worker.lost, gone, killed), timeout=LOSS_S, return_when=asyncio.FIRST_COMPLETED

@@ -207,6 +207,25 @@ async def test_worker_is_deployed_again_before_it_plays_on_after_a_break_of_the_
     assert said == ["The worker tcp://w:0 was cut off. Its unfinished games are played again."]
 
 
+async def test_closing_client_is_a_lost_scheduler(client, said):
+    client.join("tcp://w:0")
+    async with started(client, said) as workers:
+        task, job = await begin(client, workers, 0)
+        client.status = "closing"
+        job.done.set_exception(RuntimeError("ConnectionPool is closed"))
+        with pytest.raises(RefereeError, match="the connection to the scheduler is lost"):
+            await task
+
+
+async def test_error_of_a_game_with_an_open_client_is_no_lost_scheduler(client, said):
+    client.join("tcp://w:0")
+    async with started(client, said) as workers:
+        task, job = await begin(client, workers, 0)
+        job.done.set_exception(RuntimeError("a fault of the referee"))
+        with pytest.raises(RuntimeError, match="a fault of the referee"):
+            await task
+
+
 async def test_scheduler_that_was_started_again_ends_the_run(client, said):
     client.join("tcp://w:0")
     async with started(client, said) as workers:
