@@ -212,7 +212,8 @@ def _open_privately(path: str, flags: int) -> int:
 class _LoggedStream:
     """A stream whose messages are written to a log. For all else it is the stream itself.
 
-    A log takes no time from a bot: a message of the bot is written after the session has noted its time.
+    A log takes no time from a bot: the event loop writes each message to the files after the session or gRPC has
+    got it. The loop does so in the order of the calls, so that no reply stands before its request.
     """
 
     def __init__(self, stream: Stream, log: BotLog) -> None:
@@ -223,14 +224,22 @@ class _LoggedStream:
         """Read a message of the bot."""
         data = await self._stream.read()
         if isinstance(data, bytes):
-            message = _parse_bot_message(data)
-            asyncio.get_running_loop().call_soon(self._log.add_message, "bot", message)
+            self._log_soon("bot", _parse_bot_message, data)
         return data
 
     async def write(self, data: bytes) -> None:
         """Write a message to the bot."""
+        # before the wait: the bot may answer before gRPC tells that the message is written
+        self._log_soon("referee", play_pb2.RefereeMessage.FromString, data)
         await self._stream.write(data)
-        self._log.add_message("referee", play_pb2.RefereeMessage.FromString(data))
+
+    def _log_soon(
+        self, sender: str, parse: Callable[[bytes], Message | bytes], data: bytes
+    ) -> None:
+        def log() -> None:
+            self._log.add_message(sender, parse(data))
+
+        asyncio.get_running_loop().call_soon(log)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

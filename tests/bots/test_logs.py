@@ -240,6 +240,7 @@ async def test_stream_is_passed_on_unchanged_and_written_down(open_log, files):
     assert not files(), "the session handles a message before the log does"
     await asyncio.sleep(0)
     await logged.write(goodbye)
+    await asyncio.sleep(0)
     assert stream.written == [goodbye]
     assert logged.peer() == "unix:"
     lines = sent(files()["cup-1/mine@1.0+2.jsonl"])
@@ -270,8 +271,33 @@ async def test_messages_are_logged_in_the_order_of_the_conversation(open_log, fi
         await logged.write(play_pb2.RefereeMessage(game_ends=[end]).SerializeToString())
 
     await asyncio.gather(write_next_request(), read())
+    await asyncio.sleep(0)
     assert already_logged == [["bot"]], "a bot never waits for the log of a message that it gets"
     assert [sender for sender, _ in sent(*files().values())] == ["bot", "referee"]
+
+
+async def test_reply_that_comes_before_the_write_is_over_is_logged_after_its_request(
+    open_log, files
+):
+    log = open_log()
+    log.begin("a", "cup-1")
+    is_written = asyncio.Event()
+
+    class SlowStream(FakeStream):
+        async def write(self, data):
+            await super().write(data)
+            await is_written.wait()
+
+    logged = log.wrap(SlowStream(replies("a").SerializeToString()))
+    request = play_pb2.Request(game_id="a", decision_id=1)
+    message = play_pb2.RefereeMessage(requests=[request]).SerializeToString()
+    write = asyncio.ensure_future(logged.write(message))
+    await asyncio.sleep(0)
+    await logged.read()
+    await asyncio.sleep(0)
+    is_written.set()
+    await write
+    assert [sender for sender, _ in sent(*files().values())] == ["referee", "bot"]
 
 
 def test_stream_without_messages_in_the_log_is_not_wrapped(open_log):
