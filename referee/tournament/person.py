@@ -42,8 +42,8 @@ class PersonGame:
     isolation: Rung | None
     """The rung of the bots; None for the strongest rung of this machine."""
     stored: tuple[StoredBot, ...]
-    """The entries of the bots in the league. They show which bots are sample bots: on a machine that gives no isolation, no others
-    may play, unless `isolation` is the rung `none`."""
+    """The entries of the bots in the league. They show which bots are sample bots: on a machine without isolation only sample
+    bots may play, unless `isolation` is the rung `none`."""
     parent_pid: int
     """The process id of the parent."""
 
@@ -109,26 +109,27 @@ class Chosen(NamedTuple):
     """Index of the chosen action in the legal actions of the decision."""
 
 
-def play_with_person(connection: Connection, order: PersonGame) -> None:
+def play_with_person(connection: Connection, game: PersonGame) -> None:
     """Play a game, and send its news over the connection. This is the main function of the process."""
-    prepare_process(order.parent_pid)
-    with connection, suppress(OSError):  # if the connection breaks, nobody waits for news
+    prepare_process(game.parent_pid)
+    with connection, suppress(OSError):  # if the connection is broken, nobody waits for news
         try:
-            uvloop.run(_play(connection, order))
-        except RefereeError as error:
+            uvloop.run(_play(connection, game))
+        except (RefereeError, OSError) as error:
             connection.send(Failed(str(error)))
         except asyncio.CancelledError:
             pass  # the parent has closed the connection
 
 
-async def _play(connection: Connection, order: PersonGame) -> None:
+async def _play(connection: Connection, game: PersonGame) -> None:
     person = _Person(connection)
     with person.listening():
-        isolation = await select_isolation(order.isolation)
-        check_unisolated(isolation, lambda: order.stored)
-        seat = order.seat
-        task = make_free_task(order.players, order.ruleset, secrets.token_hex(16), isolation)
-        dealt = Game(order.ruleset, len(order.players), task.setup.deck)
+        isolation = await select_isolation(game.isolation)
+        check_unisolated(isolation, lambda: game.stored)
+        seat = game.seat
+        task = make_free_task(game.players, game.ruleset, secrets.token_hex(16), isolation)
+        # only for the first view; `play_with_person` deals the same cards again
+        dealt = Game(game.ruleset, len(game.players), task.setup.deck)
         connection.send(Dealt(task.setup.game_id, dealt.view(seat)))
 
         def watch(
@@ -150,7 +151,7 @@ class _Person:
         self._legal = 0
         """Number of legal actions of the pending decision."""
         self._choice: asyncio.Future[int] | None = None
-        """Gets the index of the chosen action. None before the first decision; done while no decision is pending."""
+        """The future for the index of the chosen action. None before the first decision; done between two decisions."""
 
     async def decide(self, request: Request) -> Reply:
         """Wait for the action of the person, however long it takes.

@@ -1,6 +1,7 @@
 """Play whole games with a person, in a process of its own. The tests decide for the person."""
 
 import asyncio
+import errno
 import os
 import random
 import time
@@ -23,6 +24,7 @@ from referee.rules.events import Drawn
 from referee.rules.ruleset import HIDDEN, RULESETS
 from referee.sandbox import NO_ISOLATION, Refusal, Rung, ladder
 from referee.store import StoredBot
+from referee.tournament import person
 from referee.tournament.person import (
     Chosen,
     Dealt,
@@ -196,6 +198,19 @@ def test_without_isolation_only_sample_bots_play(is_sample):
             assert isinstance(news, Dealt)
         else:
             assert news.reason.startswith("greedy@1: this machine cannot isolate bots (there is no")
+
+
+def play_without_descriptors(connection, game):
+    """Do the same as `play_with_person`, on a machine that has no descriptors left."""
+    error = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    with patch.object(person, "select_isolation", side_effect=error):
+        play_with_person(connection, game)
+
+
+def test_lack_of_resources_is_told():
+    game = order(PERSON, sample("greedy"))
+    with hosted(game, play_without_descriptors) as (connection, _):
+        assert next_news(connection) == Failed("[Errno 24] Too many open files")
 
 
 @pytest.mark.extended("plays more games")
