@@ -244,15 +244,15 @@ def write(content: Mapping[str, Any]) -> str:
 
 
 def _assignment(key: str, value: object) -> str:
-    return f"{key} = {_write_value(value)}"
+    return f"{key} = {write_value(value)}"
 
 
-def _write_value(value: object) -> str:
+def write_value(value: object) -> str:
     """Return a value as TOML on one line. Strings are as in JSON, except that TOML escapes the character DEL too."""
     if isinstance(value, Mapping):
         return f"{{ {', '.join(_assignment(*each) for each in value.items())} }}"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_write_value, value))}]"
+        return f"[{', '.join(map(write_value, value))}]"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

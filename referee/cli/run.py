@@ -49,7 +49,7 @@ from referee.cli.without_file import (
     SeatsKeyOption,
     SetOption,
     check_new,
-    read_words,
+    read_arguments,
     save_file,
 )
 from referee.errors import UserError
@@ -108,7 +108,7 @@ def run(
         "matches": matches,
         "budget": budget,
     }
-    config, content = read_words(words, keys, settings or (), LeaguePace(league, db))
+    config, content = read_arguments(words, keys, settings or (), LeaguePace(league, db))
     if save is not None:
         if content is None:
             raise UserError("--save: not allowed with a tournament file")

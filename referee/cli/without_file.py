@@ -1,4 +1,4 @@
-"""Make a tournament from the words of a command instead of a tournament file, and write such a file.
+"""Make a tournament from the arguments of a command instead of a tournament file, and write such a file.
 
 The options become the content of a tournament file. So the same checks find the same mistakes, in messages that begin with
 the name of the command instead of the name of a file.
@@ -6,7 +6,6 @@ the name of the command instead of the name of a file.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,9 +24,9 @@ from referee.tournament.config_file import TournamentFile
 from referee.tournament.config_reader import load_tournament, make_config
 
 RUN = Path("tournament run")
-"""Stands for the tournament file in messages about the words of `tournament run`."""
-_OTHERWISE = {"name": "give it with --name", "bots": "give the bots as words"}
-"""How to give the keys of a file that `--set` does not take."""
+"""Stands for the tournament file in messages about the arguments of `tournament run`."""
+_NOT_BY_SET = {"name": "give it with --name", "bots": "give the bots as arguments, without --set"}
+"""The keys of a file that `--set` refuses, each with the way to give it instead."""
 _NAME = "tournament"
 """The name of a tournament that has neither `--name` nor `--ruleset`."""
 
@@ -77,8 +76,8 @@ SaveOption = Annotated[
 ]
 
 
-def read_words(
-    words: Sequence[str],
+def read_arguments(
+    arguments: Sequence[str],
     keys: Mapping[str, str | int | None],
     settings: Sequence[str],
     pace: Pace,
@@ -86,28 +85,28 @@ def read_words(
     """Return the configuration of `tournament run`, and the content of the equivalent file; None if a file was given.
 
     Args:
-        words: a tournament file, or bots as in the key `bots`. A single word that is no folder is a file.
+        arguments: a tournament file, or bots as in the key `bots`. A single argument that is no folder is a file.
         keys: the values of the options that are keys of a file; None for an option that was not given.
         settings: the values of `--set`.
         pace: as in `load_tournament`.
 
-    Raises UserError for a wrong file, word, option or setting.
+    Raises UserError for a wrong file, argument, option or setting.
     """
-    if not all(words):
+    if not all(arguments):
         raise UserError("FILE|BOT: the path is missing")
     given = {key: value for key, value in keys.items() if value is not None}
-    if len(words) == 1 and not toml_file.is_folder(Path(words[0])):
+    if len(arguments) == 1 and not toml_file.is_folder(Path(arguments[0])):
         if given or settings:
             option = f"--{next(iter(given), 'set')}"
             raise UserError(
-                f"{option}: not allowed with a tournament file; change the key in {words[0]}"
+                f"{option}: not allowed with a tournament file; change the key in {arguments[0]}"
             )
-        return load_tournament(Path(words[0]), pace), None
-    content = {"name": given.get("ruleset", _NAME), "bots": list(words), **given}
+        return load_tournament(Path(arguments[0]), pace), None
+    content = {"name": given.get("ruleset", _NAME), "bots": list(arguments), **given}
     for setting in settings:
         added = _read_setting(setting)
-        for key in added.keys() & _OTHERWISE.keys():
-            raise UserError(f"--set: {key}: {_OTHERWISE[key]}")
+        for key in added.keys() & _NOT_BY_SET.keys():
+            raise UserError(f"--set: {key}: {_NOT_BY_SET[key]}")
         _merge(content, added)
     config = make_config(RUN, toml_file.check(content, TournamentFile, RUN), pace)
     return replace(config, file=RUN), content
@@ -115,13 +114,15 @@ def read_words(
 
 def _read_setting(setting: str) -> dict[str, Any]:
     """Return the content of a file that has only this `KEY=VALUE`."""
-    key, sign, value = setting.partition("=")
-    if not (sign and key.strip() and value.strip()):
+    key, sign, value = (part.strip() for part in setting.partition("="))
+    if not (sign and key and value):
         raise UserError(f"--set: {setting!r}: write KEY=VALUE, such as clocks.decision=2")
     try:
         return toml_file.parse(Path("--set"), f"{key} = {value}")
-    except UserError:  # a text without quotes
-        return toml_file.parse(Path("--set"), f"{key} = {json.dumps(value.strip())}")
+    except UserError:
+        if value.startswith(("{", "[", '"', "'")):
+            raise
+        return toml_file.parse(Path("--set"), f"{key} = {toml_file.write_value(value)}")
 
 
 def _merge(content: dict[str, Any], added: Mapping[str, Any], prefix: str = "") -> None:
@@ -163,14 +164,14 @@ def save_file(file: Path, content: Mapping[str, Any], config: TournamentConfig) 
         opened.write(toml_file.write(moved))
 
 
-def _describe(entry: BotEntry, start: Path) -> str | dict[str, Any]:
-    """Return an entry of `bots` for a file in the folder `start`."""
-    path = entry.text if entry.folder is None else _relative(entry.folder, start)
+def _describe(entry: BotEntry, place: Path) -> str | dict[str, Any]:
+    """Return an entry of `bots` for a file in the folder `place`."""
+    path = entry.text if entry.folder is None else _relative(entry.folder, place)
     variant = entry.variant
     return path if variant is None else {"path": path, "name": variant.name, "args": variant.args}
 
 
-def _relative(folder: Path, start: Path) -> str:
-    """Return the path from one folder to another with a slash in it, because a text without a slash names a bot of the league."""
-    path = os.path.relpath(folder, start)
+def _relative(folder: Path, place: Path) -> str:
+    """Return the path of `folder` from `place`. It begins with a dot, because else a text without a slash names a bot of the league."""
+    path = os.path.relpath(folder, place)
     return path if path.startswith(".") else f"./{path}"

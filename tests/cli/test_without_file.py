@@ -10,7 +10,7 @@ import pytest
 from real_runs import SAMPLE_BOTS, place
 from tournament.config_files import FakePace, with_bots
 
-from referee.cli.without_file import RUN, check_new, read_words, save_file
+from referee.cli.without_file import RUN, check_new, read_arguments, save_file
 from referee.errors import UserError
 from referee.tournament.config_reader import load_tournament
 
@@ -27,7 +27,7 @@ def here(tmp_path):
 
 def error_of(*words, keys=DUEL, settings=()):
     with pytest.raises(UserError) as caught:
-        read_words(words, keys, settings, PACE)
+        read_arguments(words, keys, settings, PACE)
     return str(caught.value)
 
 
@@ -41,7 +41,7 @@ def test_options_make_the_same_configuration_as_the_file_that_is_saved(here):
         "until={margin=2.5}",
         "show_names=true",
     )
-    config, content = read_words(("./ann", "./bob"), DUEL | {"name": "cup"}, settings, PACE)
+    config, content = read_arguments(("./ann", "./bob"), DUEL | {"name": "cup"}, settings, PACE)
     assert (config.file, config.name, len(config.bots)) == (RUN, "cup", 5)
     (here / "cups").mkdir()
     saved = Path("cups/cup.toml")
@@ -54,7 +54,7 @@ def test_options_make_the_same_configuration_as_the_file_that_is_saved(here):
 
 
 def test_folder_beside_the_saved_file_is_written_with_a_slash(here):
-    config, content = read_words(("./ann", "./bob"), DUEL, (), PACE)
+    config, content = read_arguments(("./ann", "./bob"), DUEL, (), PACE)
     save_file(here / "cup.toml", content, config)
     assert 'bots = ["./ann", "./bob"]' in (here / "cup.toml").read_text()
 
@@ -62,7 +62,7 @@ def test_folder_beside_the_saved_file_is_written_with_a_slash(here):
 def test_file_saved_through_a_link_names_the_folders_of_its_bots(here):
     (here / "deep" / "er").mkdir(parents=True)
     (here / "link").symlink_to(here / "deep" / "er")
-    config, content = read_words(("./ann", "./bob"), DUEL, (), PACE)
+    config, content = read_arguments(("./ann", "./bob"), DUEL, (), PACE)
     save_file(here / "link" / "cup.toml", content, config)
     loaded = load_tournament(here / "link" / "cup.toml")
     assert [entry.folder.resolve() for entry in loaded.bots] == [here / "ann", here / "bob"]
@@ -70,15 +70,15 @@ def test_file_saved_through_a_link_names_the_folders_of_its_bots(here):
 
 @pytest.mark.usefixtures("here")
 def test_tournament_has_the_name_of_its_ruleset_by_default():
-    assert read_words(("./ann", "./bob"), DUEL, (), PACE)[0].name == "duel"
+    assert read_arguments(("./ann", "./bob"), DUEL, (), PACE)[0].name == "duel"
     staged = ('stage=[{ruleset="duel", seats=2, matches=1}]',)
-    assert read_words(("./ann", "./bob"), {}, staged, PACE)[0].name == "tournament"
+    assert read_arguments(("./ann", "./bob"), {}, staged, PACE)[0].name == "tournament"
 
 
 def test_single_word_is_a_file_that_leaves_nothing_to_options(here):
     file = here / "cup.toml"
     file.write_text('name="cup"\nbots=["./ann", "./bob"]\nruleset="duel"\nseats=2\nmatches=1\n')
-    config, content = read_words((str(file),), {"seats": None}, (), PACE)
+    config, content = read_arguments((str(file),), {"seats": None}, (), PACE)
     assert (config, content) == (load_tournament(file), None)
     reason = f"not allowed with a tournament file; change the key in {file}"
     assert error_of(str(file)) == f"--ruleset: {reason}"
@@ -104,10 +104,11 @@ def test_single_word_is_a_file_that_leaves_nothing_to_options(here):
         (DUEL, ("matches=2",), "--set: matches: given twice"),
         (DUEL, (f"matches={DUEL['matches']}",), "--set: matches: given twice"),
         (DUEL, ("name=cup",), "--set: name: give it with --name"),
-        (DUEL, ("bots=[]",), "--set: bots: give the bots as words"),
+        (DUEL, ("bots=[]",), "--set: bots: give the bots as arguments, without --set"),
         (DUEL, ("clocks.bank=1", "clocks={bank=2}"), "--set: clocks.bank: given twice"),
         (DUEL, ("clocks.bank=1", "clocks=2"), "--set: clocks: given twice"),
         (DUEL, ("until",), "--set: 'until': write KEY=VALUE, such as clocks.decision=2"),
+        (DUEL, ("until={margin=1",), "--set: end of document: Unclosed inline table"),
         (DUEL, ("clocks.=2",), "--set: line 1: Invalid initial character for a key part"),
     ],
 )
