@@ -1,8 +1,12 @@
 """Replay the record of a game, for verification, debugging and showing the game.
 
-The replay checks three things. The moves and the result must follow the rules. The stand-in must follow
-its policy, and must decide only after a fault of the seat. Each fault must be at a decision of its seat or before the
-first request. A seat must forfeit at strike number `max_strikes`.
+The replay checks this:
+
+- The moves and the result follow the rules.
+- The stand-in follows its policy, and decides only after a fault of the seat.
+- Each fault is at a decision of its seat or before the first request.
+- A seat forfeits at strike number `max_strikes`.
+
 `check_record` checks the times of the moves too.
 """
 
@@ -51,19 +55,19 @@ def replay_moves(record: GameRecord) -> Iterator[ReplayedMove]:
         raise Difference(str(error)) from error
     _check_faults(record)
     stand_ins = _StandInCheck(record)
-    for number, move in enumerate(record.moves, start=1):
+    for index, move in enumerate(record.moves):
         decision = game.decision
         if decision is None:
-            raise Difference(f"move {number}: the game is over after {number - 1} moves")
+            raise Difference(f"move {index + 1}: the game is over after {index} moves")
         if move.seat != decision.seat:
             raise Difference(
-                f"move {number}: seat {move.seat} moves, but seat {decision.seat} must decide"
+                f"move {index + 1}: seat {move.seat} moves, but seat {decision.seat} must decide"
             )
-        stand_ins.check(number, move, decision)
+        stand_ins.check(index, move, decision)
         try:
             events = game.apply(move.action)
         except IllegalActionError as error:
-            raise Difference(f"move {number}: {error}") from error
+            raise Difference(f"move {index + 1}: {error}") from error
         yield ReplayedMove(decision, move, events, game)
     if game.outcome is None:
         raise Difference(f"the game is not over after {len(record.moves)} moves")
@@ -114,12 +118,16 @@ def _check_faults(record: GameRecord) -> None:
             raise Difference(f"seat {seat}: faults must be at different moves, in their order")
         strikes = [fault.move for fault in faults if not fault.forfeit]
         forfeits = [fault.move for fault in faults if fault.cause is Cause.STRIKES]
-        if forfeits != strikes[record.max_strikes - 1 :]:
+        right = strikes[record.max_strikes - 1 :]
+        if forfeits != right:
             raise Difference(
-                f"seat {seat} has {len(strikes)} strikes, and the record has"
-                f" {'a' if forfeits else 'no'} forfeit because of strikes;"
-                f" the seat must forfeit at strike {record.max_strikes}"
+                f"seat {seat} has {len(strikes)} strikes, and must forfeit at strike {record.max_strikes};"
+                f" this forfeit must be at {_name_moves(right[:1])}, and is at {_name_moves(forfeits)}"
             )
+
+
+def _name_moves(indexes: Sequence[int]) -> str:
+    return " and ".join(f"move {index + 1}" for index in indexes) or "no move"
 
 
 def _find_first_request(moves: Sequence[Move]) -> int:
@@ -137,13 +145,14 @@ def _check_fault(record: GameRecord, fault: Fault, first_request: int) -> None:
         right = "strike" if fault.forfeit else "forfeit"
         raise Difference(f"{what} is impossible, because this cause gives a {right}")
     if fault.move not in range(len(record.moves)):
-        raise Difference(f"{what} after {fault.move} moves, but the game has {len(record.moves)}")
+        raise Difference(
+            f"{what} belongs to move {fault.move + 1}, but the game has {len(record.moves)} moves"
+        )
     move = record.moves[fault.move]
     is_start_fault = fault.cause in START_CAUSES
     if move.seat == fault.seat and move.stand_in and not is_start_fault:
         return
-    # A bot that was not ready forfeits before the first request, perhaps after an opening. Its seat decides later, or
-    # never if the game is short.
+    # A bot that was not ready forfeits before the first request, perhaps after an opening. So the move can be one of another seat.
     can_be_early = fault.forfeit and fault.cause not in _REQUEST_CAUSES
     if can_be_early and fault.move <= first_request:
         return
@@ -159,21 +168,22 @@ class _StandInCheck:
         self._forfeited_at = {fault.seat: fault.move for fault in record.faults if fault.forfeit}
         self._faults = {(fault.seat, fault.move) for fault in record.faults}
 
-    def check(self, number: int, move: Move, decision: Decision) -> None:
-        """Raise Difference if move `number` has one of three errors.
+    def check(self, index: int, move: Move, decision: Decision) -> None:
+        """Raise Difference if the move at `index` of the record has one of three errors.
 
         The errors are: the seat decided after its forfeit, the stand-in decided without a fault of the
         seat, and the stand-in chose another action than its policy.
         """
-        forfeited = self._forfeited_at.get(move.seat, number) < number
+        forfeited_at = self._forfeited_at.get(move.seat)
+        has_forfeited = forfeited_at is not None and index >= forfeited_at
         if not move.stand_in:
-            if forfeited:
-                raise Difference(f"move {number}: seat {move.seat} decides after its forfeit")
+            if has_forfeited:
+                raise Difference(f"move {index + 1}: seat {move.seat} decides after its forfeit")
             return
-        if not forfeited and (move.seat, number - 1) not in self._faults:
-            raise Difference(f"move {number}: the stand-in decides without a fault")
+        if not has_forfeited and (move.seat, index) not in self._faults:
+            raise Difference(f"move {index + 1}: the stand-in decides without a fault")
         if move.action != stand_in_action(decision):
-            raise Difference(f"move {number}: {move.action} is not the stand-in's action")
+            raise Difference(f"move {index + 1}: {move.action} is not the stand-in's action")
 
 
 def _check_measurements(record: GameRecord) -> None:
@@ -205,19 +215,19 @@ def _check_times(record: GameRecord) -> None:
         for fault in record.faults
         if fault.cause is not Cause.STRIKES  # the strike itself has the times
     }
-    for number, move in enumerate(record.moves):
+    for index, move in enumerate(record.moves):
         clock = clocks[move.seat]
         try:
-            if number > forfeited_at.get(move.seat, number):
+            if index > forfeited_at.get(move.seat, index):
                 _check_no_request(move)
                 continue
-            _check_charge(move, clock.decision_time(), faults.get((move.seat, number)))
+            _check_charge(move, clock.decision_time(), faults.get((move.seat, index)))
             _check_batch(move)
-            if (move.seat, number) not in faults:
+            if (move.seat, index) not in faults:
                 _check_share(move, record.clocks)
         except Difference as difference:
-            raise Difference(f"move {number + 1}: {difference}") from None
-        if number >= first_request:
+            raise Difference(f"move {index + 1}: {difference}") from None
+        if index >= first_request:
             clock.spend(move.elapsed_us)
     needed_us = sum(move.elapsed_us + move.lag_us for move in record.moves)
     if record.duration_us < needed_us:
@@ -227,13 +237,13 @@ def _check_times(record: GameRecord) -> None:
 
 
 def _times(what: Move | Evidence) -> tuple[int, int, int]:
-    """Return the time until the reply or the fault, the time of the batch, and the size of the batch."""
+    """Return the charged time plus the lag, or the time until the fault. Return also the time and the size of the batch."""
     spent_us = what.elapsed_us + (what.lag_us if isinstance(what, Move) else 0)
     return spent_us, what.wall_us, what.batch_size
 
 
 def _check_batch(move: Move) -> None:
-    """Check that no time is negative, and that the time of a batch fits that of its request; see `Move.wall_us`."""
+    """Check that no time is negative, and that the batch took at least as long as the request of this move; see `Move.wall_us`."""
     spent_us, wall_us, size = _times(move)
     if min(move.elapsed_us, move.lag_us, wall_us) < 0:
         raise Difference("a time is negative")
@@ -246,7 +256,7 @@ def _check_batch(move: Move) -> None:
 
 
 def _check_share(move: Move, clocks: Clocks) -> None:
-    """Check the share in the time of a batch that a decision without a fault is charged; see `Batch` in `bots.clock`."""
+    """Check the charge of a decision without a fault in a batch: a share of the batch's time. See `Batch` in `bots.clock`."""
     _, wall_us, size = _times(move)
     if size == 1:
         return
@@ -275,12 +285,13 @@ def _check_charge(move: Move, time: DecisionTime, fault: Fault | None) -> None:
     if fault is None:
         if time.limit_us == 0:
             raise Difference(f"seat {move.seat} decides with an empty bank")
+        # in a batch the charge is a share, which can be below the limit although the batch was late
         if move.lag_us > 0 and not in_full and move.batch_size == 1:
             raise Difference(
                 f"the move has a lag, but the charge of {move.elapsed_us} us is below the limit"
             )
         return
-    # A bot that could not start has forfeited before the first move, so its seat gets no request there.
+    # A bot that could not start has forfeited before the first request, so there was no request at this move.
     got_no_request = fault.forfeit and _times(move) == _NO_REQUEST
     if not got_no_request and _times(move) != _times(fault.evidence):
         raise Difference("the times of the fault differ from those of the move")

@@ -99,27 +99,28 @@ async def play_with_strikes(times):
 
 async def test_wrong_number_of_strikes_for_a_forfeit_is_a_difference():
     two, three = await play_with_strikes(2), await play_with_strikes(3)
+    second, third = (fault.move + 1 for fault in three.faults[1:3])
     assert [fault.cause for fault in three.faults] == [*[Cause.TIMEOUT] * 3, Cause.STRIKES]
     for changed, message in (
         (
             replace(two, max_strikes=2),
-            "2 strikes, and the record has no forfeit because of strikes; the seat must forfeit at strike 2",
+            f"seat 1 has 2 strikes, and must forfeit at strike 2; this forfeit must be at move {second}, and is at no move",
         ),
         (
             replace(three, max_strikes=4),
-            "3 strikes, and the record has a forfeit because of strikes; the seat must forfeit at strike 4",
+            f"seat 1 has 3 strikes, and must forfeit at strike 4; this forfeit must be at no move, and is at move {third}",
         ),
         (
             replace(three, max_strikes=2),
-            "3 strikes, and the record has a forfeit because of strikes; the seat must forfeit at strike 2",
+            f"must forfeit at strike 2; this forfeit must be at move {second}, and is at move {third}",
         ),
         (
             replace(three, faults=three.faults[:-1]),
-            "3 strikes, and the record has no forfeit because of strikes",
+            f"this forfeit must be at move {third}, and is at no move",
         ),
         (
             replace(three, faults=three.faults[1:]),
-            "2 strikes, and the record has a forfeit because of strikes",
+            f"this forfeit must be at no move, and is at move {third}",
         ),
         (replace(three, faults=three.faults[::-1]), "seat 1 has a fault after its forfeit"),
     ):
