@@ -53,8 +53,8 @@ class BackgroundRatings:
         self._league = league
         self._choice = choice
         self._lock = Lock()
-        self._running: Computation | None = None
-        """The last computation. It may be finished."""
+        self._latest: Computation | None = None
+        """The newest computation. It may be finished."""
         self._checkpoint: bytes | None = None
 
     def rate(self, games: ResultColumns, patience_s: float | None) -> Ratings:
@@ -65,7 +65,7 @@ class BackgroundRatings:
             patience_s: how long to wait for the computation, in seconds; None to wait without a limit.
 
         Raises NotReadyError if the computation is not finished after `patience_s`. It goes on, and a later call with the same
-        `games` returns its result.
+        object `games` returns its result.
         With many games and no checkpoint there is no wait, unless `patience_s` is None.
         """
         if patience_s is not None and self._takes_long(games):
@@ -78,16 +78,22 @@ class BackgroundRatings:
                 raise NotReadyError
             if computed is games:
                 if computation.exception() is not None:
-                    self._running = None  # so that the next call tries again
+                    self._forget(games)
                 return computation.result()
 
     def _begin(self, games: ResultColumns) -> Computation:
         """Return the running computation, even if it rates other games. If none runs, return the finished one for `games`, or start it."""
         with self._lock:
-            running = self._running
-            if running is None or (running[1].done() and running[0] is not games):
-                running = self._running = games, _begin_in_thread(self._rate, games)
-            return running
+            latest = self._latest
+            if latest is None or (latest[1].done() and latest[0] is not games):
+                latest = self._latest = games, _begin_in_thread(self._rate, games)
+            return latest
+
+    def _forget(self, games: ResultColumns) -> None:
+        """Forget the failed computation for `games`, so that the next call tries again."""
+        with self._lock:
+            if self._latest is not None and self._latest[0] is games:
+                self._latest = None
 
     def _rate(self, games: ResultColumns) -> Ratings:
         if self._takes_long(games):
@@ -122,6 +128,7 @@ class HistoryKeeper:
         self._mark: int | None = None
         """The change mark of the league before the computation of `_histories`."""
         self._again_at_s = 0.0
+        """The monotonic time from which a new computation may begin."""
         self._base = RatingHistories()
         """The histories after the games in `_base_games`."""
         self._base_games: list[str] = []
@@ -131,7 +138,8 @@ class HistoryKeeper:
     def get(self, patience_s: float | None) -> Histories | None:
         """Return the newest histories; None if there are none yet.
 
-        They are outdated if the computation takes longer than `patience_s`, or if the delay after the last one is not over.
+        They are outdated if the computation takes longer than `patience_s`, or if the delay after the end of the last computation
+        is not over.
 
         Args:
             patience_s: how long to wait for a computation, in seconds; None to wait without a limit.
