@@ -169,7 +169,8 @@ class GameRecord:
     """Number of strikes at which a seat forfeits the game."""
     dropped: tuple[int, ...] = ()
     """For each seat, the number of messages that the referee dropped because they came late, twice or without a
-    request: replies, hellos, and messages that say that the bot is ready for a game. The tuple is empty if no message was dropped."""
+    request: replies, hellos, and messages that say that the bot is ready for a game. If a process plays several games at the same
+    time, each of its dropped messages counts in all of them. The tuple is empty if no message was dropped."""
     isolation: str
     """The isolation of the bots: the rung, and the protections that were off."""
     started_at_us: int

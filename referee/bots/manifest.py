@@ -59,7 +59,7 @@ def _check_command(command: tuple[str, ...]) -> tuple[str, ...]:
 
 def _check_words(command: tuple[str, ...]) -> tuple[str, ...]:
     if command and not command[0]:
-        raise ValueError("must not be empty: name a program")
+        raise ValueError("the first word must name a program")
     if len(command) > MAX_WORDS:
         raise ValueError(f"must have at most {MAX_WORDS:,} words")
     if any("\0" in word for word in command):
@@ -104,7 +104,8 @@ class Build(FileModel):
         ]
         | None
     ) = None
-    """The command that fetches the packages; empty to fetch nothing; None if the files of the bot decide."""
+    """The command that fetches the packages; empty to fetch nothing; None for the command that fits the files of the bot, such as
+    `Cargo.lock`."""
 
 
 class Run(FileModel):

@@ -1,11 +1,12 @@
 """Decide what is written to a bot in one message, and when.
 
-The `Outbox` of a bot joins all waiting messages to one message. It makes one write at a time.
+The `Outbox` of a bot writes the ends of games and the next batch of requests as one message. Only one write is in
+progress at a time.
 
 `Cores` says which bot thinks: one bot at a time on each core. With several games in flight, several bots have requests. If they
 computed at the same time, each would take the time of the others. So a bot gets a core together with the requests that wait
-for it, and keeps it until it has replied to them. The clock of a batch starts when it is written, or earlier by at
-most the `batch_wait_us` of the hello.
+for it, and keeps it until it has replied to them. The clock of a batch starts when the batch is written. If the bot has asked
+in its hello to wait for more requests (`batch_wait_us`), the time of this wait counts too, so the clock starts earlier.
 """
 
 from __future__ import annotations
@@ -85,19 +86,20 @@ class Outbox:
         self._requests[request] = message
 
     def remove(self, request: PendingRequest) -> None:
-        """Drop a request that waits, if it does."""
+        """Drop a request. Do nothing if it does not wait."""
         self._requests.pop(request, None)
 
     def take_batch(
         self, reserve_us: int | None, *, alone: bool = False
     ) -> tuple[bytes, list[PendingRequest]]:
-        """Remove the next batch and all messages without a request. Return them as one message, and the requests in it.
+        """Remove the next batch and all ends of games. Return them as one message, and the requests in it.
 
-        A batch has only game starts or only decisions, the oldest first. It is so small that a bot can probably decide its
-        requests one after the other in time; see `reserve_us`.
+        If no request waits, the ends stay, and the message is empty. A batch has only game starts or only decisions, the
+        oldest first. It ends before the request with which the reserved time would exceed `BATCH_LIMIT_US`. So a bot is
+        probably in time even if it decides the requests one after the other.
 
         Args:
-            reserve_us: `PendingRequests.reserve_us`.
+            reserve_us: the time to reserve for each decision, in microseconds; None to reserve its time limit.
             alone: whether the batch must have only one request.
         """
         batch: list[PendingRequest] = []
@@ -150,9 +152,12 @@ class Outbox:
                 self._written = None
 
     def limit_write(self, limit_us: int) -> None:
-        """Call `on_unread` if the current write takes longer than `limit_us`, the limit of an overdue batch.
+        """Call `on_unread` if the current write takes too long. The caller calls this when a batch is overdue.
 
-        A write always has at least `CORE_WAIT_LIMIT_US`.
+        A bot that does not read its stream blocks the write, and nothing else limits its time.
+
+        Args:
+            limit_us: the time limit of the overdue batch. A write always has at least `CORE_WAIT_LIMIT_US`.
         """
         if self._writing_since_ns:
             # the limit of a write is never below `CORE_WAIT_LIMIT_US`: gRPC's threads may wait for a core before
@@ -162,7 +167,7 @@ class Outbox:
 
     def _check_write(self, since_ns: int, limit_ns: int) -> None:
         if self._writing_since_ns != since_ns:
-            return
+            return  # the write that began then has ended
         left_ns = since_ns + limit_ns - self._now_ns()
         if left_ns > 0:
             self._call_later(left_ns / 1e9, self._check_write, since_ns, limit_ns)
@@ -180,7 +185,7 @@ class Claimant(Protocol):
 
     @property
     def lingers(self) -> bool:
-        """Whether the bot wants to wait a little longer for more requests, if another bot wants the core."""
+        """Whether the bot accepts to wait for more requests. Others get a core before it, but it does not wait for a free core."""
         ...
 
     def begin(self) -> None:
@@ -211,8 +216,8 @@ class Cores:
     def claim(self, claimant: Claimant) -> None:
         """Call `begin` of the claimant when it gets a core, at the earliest in the next iteration of the event loop.
 
-        When a batch is finished, many games continue. Their next requests come in the same iteration. The grant is one iteration
-        later, so it counts these requests too.
+        When a batch is finished, many games continue. Their next requests come in the same iteration. The core is granted one
+        iteration later, because the number of waiting requests decides which bot gets it.
         """
         self._passed.setdefault(claimant, 0)
         self._grant_soon()

@@ -84,6 +84,7 @@ class BotPool:
         key = lane, str(spec.bot)
         async with self._lock(key):
             process = self._processes.get(key)
+            # an unresponsive process stays while it plays other games: its end would make them void
             if process is not None and (process.dead or not (process.usable or process.games)):
                 await self._stop([key], gently=False)
                 process = None
@@ -128,7 +129,7 @@ class BotPool:
         watch, self._flood_watch = self._flood_watch, None
         if watch is not None:
             watch.cancel()
-            await asyncio.wait((watch,))  # at its end, it lets all stopped bots run again
+            await asyncio.wait((watch,))  # at its end, it resumes the bots that it has paused
         await self._stop(list(self._processes), gently=True)
 
     async def _start(self, spec: BotSpec) -> BotProcess:
@@ -174,48 +175,49 @@ class BotPool:
 
 
 @dataclass(frozen=True, slots=True)
-class GameOpening:
-    """What a `BotPlayer` needs for a game: the first message to the bot, and an encoder for the requests."""
+class SeatStart:
+    """What a `BotPlayer` needs to start a game at its seat: the first message to the bot, and an encoder for the requests."""
 
     game_id: str
     """The opaque id that the bots see."""
-    start: bytes
+    message: bytes
     """The serialised message that tells the bot that the game starts."""
     encoder: RequestEncoder
     """Turns requests into messages. All seats of the game share one encoder."""
     is_timed: bool = True
     """False if the bot may take any time for its decisions. It is told the limits all the same."""
-    name: str = ""
-    """The id of the game in the league, for the logs; empty for the opaque id."""
+    league_id: str = ""
+    """The id of the game in the league, for the logs. If it is empty, the logs use the opaque id."""
 
 
 class BotPlayer:
     """Play one seat of one game through a bot's stream; implements `Player`."""
 
-    def __init__(self, process: BotProcess, opening: GameOpening) -> None:
+    def __init__(self, process: BotProcess, start: SeatStart) -> None:
         self._process = process
-        self._game_id = opening.game_id
-        self._encoder = opening.encoder
-        self._is_timed = opening.is_timed
+        self._game_id = start.game_id
+        self._encoder = start.encoder
+        self._is_timed = start.is_timed
         self._cpu_before_s = process.usage_per_game().cpu_s
         self._dropped_before = process.session.dropped
 
     @classmethod
-    async def join(cls, process: BotProcess, opening: GameOpening, limit_us: int) -> BotPlayer:
-        """Send the game start to a bot, wait for its ready, and return the player of its seat.
+    async def join(cls, process: BotProcess, start: SeatStart, limit_us: int) -> BotPlayer:
+        """Send the game start to a bot, wait until it is ready, and return the player of its seat.
 
         Args:
             process: the process of the bot, which `BotPool.acquire` has reserved for this game.
-            opening: the game start for the seat.
-            limit_us: how many microseconds the bot has until its ready.
+            start: the game start for the seat.
+            limit_us: how many microseconds the bot has until it says that it is ready.
 
-        Raises `Forfeit` if the bot fails or is not ready in time, and `VoidGame` if the referee ends the process.
+        Raises `Forfeit` if the bot fails or is not ready in time. Raises `VoidGame` if the referee ends the process, or if a
+        failure of the bot is charged in another game of the process.
         """
-        player = cls(process, opening)
+        player = cls(process, start)
         if process.log is not None:
-            process.log.begin(opening.game_id, opening.name or opening.game_id)
+            process.log.begin(start.game_id, start.league_id or start.game_id)
         try:
-            await process.session.start_game(opening.game_id, opening.start, limit_us)
+            await process.session.start_game(start.game_id, start.message, limit_us)
         except BotFault as fault:
             player._end_log()
             process.change_games(-1)
@@ -225,7 +227,7 @@ class BotPlayer:
         return player
 
     async def decide(self, request: Request) -> Reply:
-        """See `Player.decide`. Without time limits, the time beyond the limit of the request is a lag."""
+        """See `Player.decide`. If `SeatStart.is_timed` is False, the referee waits beyond the limit, and this time is a lag."""
         limit_us = request.time.limit_us
         try:
             reply = await self._process.session.request(
@@ -281,7 +283,7 @@ class BotPlayer:
 
     @property
     def dropped(self) -> int:
-        """How many replies, readies and hellos were dropped since the bot joined the game; see `Inbox.dropped`."""
+        """How many messages of the process were dropped since the bot joined the game, also of its other games; see `Inbox.dropped`."""
         return self._process.session.dropped - self._dropped_before
 
     def stderr_tail(self) -> str:

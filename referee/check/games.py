@@ -11,7 +11,7 @@ from itertools import cycle, islice
 from typing import NamedTuple
 
 from referee import deals
-from referee.bots.player import BotPlayer, GameOpening
+from referee.bots.player import BotPlayer, SeatStart
 from referee.bots.process import BotProcess
 from referee.check import (
     StepFailure,
@@ -211,11 +211,11 @@ async def start_game(
         names=(),
         max_strikes=1,
     )
-    opening = GameOpening(game_id, start, messages.RequestEncoder(game_id), name=game.name)
+    seat_start = SeatStart(game_id, start, messages.RequestEncoder(game_id), league_id=game.name)
     process.change_games(1)
     limit_us = bot.clocks.game_start_us
     try:
-        return await BotPlayer.join(process, opening, limit_us)
+        return await BotPlayer.join(process, seat_start, limit_us)
     except BotFault as fault:
         raise StepFailure(
             f"a ready for the game start within {limit_us / 1e6:g} s",

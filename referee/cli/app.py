@@ -159,7 +159,7 @@ _COMMANDS = {
     ),
     "report": (
         "web",
-        "Write the pages of a tournament into a folder, with the replays of all games whose deals are played.",
+        "Write the pages of a tournament into a folder. A game has a replay when its deal has been played in all seatings.",
     ),
     "verify": (
         "verify",
@@ -185,13 +185,13 @@ class LazyGroup(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        path = f"{self.name} " if self.name in _GROUPS else ""
+        prefix = f"{self.name} " if self.name in _GROUPS else ""
         self._modules: dict[str, str] = {}
         """The module of each command that is not loaded yet, by the name of the command."""
         for words, (module, line) in _COMMANDS.items():
-            name, _, inner = words.removeprefix(path).partition(" ")
-            if not words.startswith(path) or name in self.commands:
-                continue
+            name, _, inner = words.removeprefix(prefix).partition(" ")
+            if not words.startswith(prefix) or name in self.commands:
+                continue  # a command of another group, or a group that is listed already
             if inner:
                 self.commands[name] = LazyGroup(name=name, help=_GROUPS[name], no_args_is_help=True)
             else:
@@ -210,11 +210,12 @@ class LazyGroup(TyperGroup):
         """Return the name of the command to run, the command itself, and the arguments."""
         name, command, rest = super().resolve_command(ctx, args)
         if ctx.resilient_parsing and name in self._modules:  # a shell completes the words
-            path = f"{self.name} " if self.name in _GROUPS else ""
-            return name, CompletedCommand(f"{path}{name}", partial(self.load, name)), rest
+            prefix = f"{self.name} " if self.name in _GROUPS else ""
+            return name, CompletedCommand(f"{prefix}{name}", partial(self.load, name)), rest
         if name is not None:
             command = self.load(name)
-            if not isinstance(command, LazyGroup):  # all modules are imported now
+            if not isinstance(command, LazyGroup):
+                # until all modules are imported, a signal ends the process at once: there is nothing to clean up
                 _raise_on_interrupts()
         return name, command, rest
 
@@ -223,6 +224,7 @@ class LazyGroup(TyperGroup):
         if name in self._modules:
             app: typer.Typer = import_module(f"referee.cli.{self._modules.pop(name)}").app
             group = typer.main.get_group(app)
+            # the module of `ratings` has no command of this name: its group is the command, with further commands
             command = self.commands[name] = group.commands.get(name, group)
             for each in (command, *getattr(command, "commands", {}).values()):
                 _tidy_help(each)
@@ -258,7 +260,7 @@ def all_commands() -> dict[str, TyperCommand | TyperGroup]:
 
 
 def _tidy_help(command: Any) -> None:
-    """Join the lines of each paragraph of the help, and write the names of arguments in upper case, as its texts do.
+    """Join the lines of each paragraph of the help, and write the names of arguments in upper case, as the help texts do.
 
     Without this function, Typer shows the line breaks of the docstrings, and the names of the parameters in Python.
     """
@@ -283,7 +285,7 @@ def _referee(
         ),
     ] = False,
 ) -> None:
-    """Referee bots that play LINKO!/Abluxxen: single games, tournaments, ratings."""
+    """Let bots play LINKO!/Abluxxen: single games, tournaments, ratings."""
 
 
 def run() -> None:

@@ -135,7 +135,7 @@ def settled(
 
     The confidence holds for all verdicts together. For a tournament with `until` in its file, the command shows the
     verdicts of the newest look, with the tournament's confidence and margin. For other games it makes one test. Do not
-    repeat it until the standings are settled: each repetition is another test, and wrong verdicts become more likely.
+    run it again and again until the standings look settled: each run is another test, and wrong verdicts become more likely.
 
     Example: referee stats settled --tournament demo
     """
@@ -172,8 +172,8 @@ def transitivity(
 ) -> None:
     """Test whether one number per bot explains the results, and show the pairs that deviate.
 
-    Each row of the table shows how often the first bot of a pair ranked higher than the second, and how often their strengths let one expect it.
-    Ties do not count. If a beats b, b beats c, and c beats a, then no ratings explain the results. One test covers all
+    Each row of the table shows how often the first bot of a pair ranked higher than the second, and how often it should by their strengths.
+    Ties do not count, and neither do games in which one of the two bots forfeited. If a beats b, b beats c, and c beats a, then no ratings explain the results. One test covers all
     pairs of a ruleset. If one number per bot explains the results, the chance that the test says otherwise is at most 5 %.
 
     Example: referee stats transitivity --tournament demo

@@ -113,7 +113,7 @@ def report(
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
 ) -> None:
-    """Write the pages of a tournament into a folder, with the replays of all games whose deals are played.
+    """Write the pages of a tournament into a folder. A game has a replay when its deal has been played in all seatings.
 
     The pages open in a browser without a server.
 
@@ -125,7 +125,8 @@ def report(
     if written.hidden:
         games = _count(written.hidden, "more game")
         lines.append(
-            f"There is no replay of {games}, because not all games of the same deals are played."
+            f"There is no replay of {games} yet, because the deals are not yet played in all seatings;"
+            " --spoilers shows them all the same."
         )
     if written.damaged:
         lines.append(_describe_damaged(written.damaged))

@@ -205,7 +205,7 @@ def _whole_matches(results: ResultColumns) -> Iterator[_WholeMatches]:
         bot = sized.bot[order, :seats].reshape(-1, seats, seats)
         won = (sized.rank == 1)[order, :seats]
         match, game, seat = np.ogrid[: len(bot), :seats, :seats]
-
+        # two times argsort: the position of each bot among the sorted bots of its match
         place = match, np.argsort(np.argsort(bot, axis=2), axis=2), seat
         yield _WholeMatches(
             seats=seats,
@@ -241,7 +241,8 @@ class MachineFigures:
     matches: int
     """Number of matches in which the bot played on this machine and on another one. Only these count for `lead`.
 
-    Games in which any bot forfeited do not count. Otherwise a suspended bot would look bad on the machine that plays the rest of its lane.
+    Games in which any bot forfeited do not count. A suspended bot forfeits all its further games, and would look bad on the machine
+    that plays them.
     """
     lead: Estimate | None
     """Points per game of the bot on this machine minus its points on other machines, in the same matches; see `_lead_on_machine`. Each
@@ -264,15 +265,15 @@ def _estimate_machines(results: ResultColumns) -> Iterator[MachineFigures]:
     for machine in np.unique(results.machine).tolist():
         here = results.machine == machine
         for bot, name in enumerate(results.bots):
-            sat = results.bot == bot
-            seat = sat & here[:, None]
-            if seat.any():
-                matches, lead = _lead_on_machine(results, points, sat & sound, here, resampling)
+            is_seat = results.bot == bot
+            is_seat_here = is_seat & here[:, None]
+            if is_seat_here.any():
+                matches, lead = _lead_on_machine(results, points, is_seat & sound, here, resampling)
                 yield MachineFigures(
                     machine=machine,
                     bot=name,
-                    games=int(seat.sum()),
-                    forfeits=int(results.forfeited[seat].sum()),
+                    games=int(is_seat_here.sum()),
+                    forfeits=int(results.forfeited[is_seat_here].sum()),
                     matches=matches,
                     lead=lead,
                 )
@@ -288,7 +289,7 @@ def _points_beyond_the_seat(results: ResultColumns) -> Floats:
 
 
 def _lead_on_machine(
-    results: ResultColumns, points: Floats, sat: Flags, here: Flags, resampling: Resampling
+    results: ResultColumns, points: Floats, is_seat: Flags, here: Flags, resampling: Resampling
 ) -> tuple[int, Estimate | None]:
     """Return the number of matches that count, and the lead of a bot on a machine; see `MachineFigures`.
 
@@ -298,11 +299,11 @@ def _lead_on_machine(
     Args:
         results: the games of one ruleset.
         points: (G, S) see `_points_beyond_the_seat`.
-        sat: (G, S) True in the seat of the bot.
+        is_seat: (G, S) True in the seat of the bot.
         here: (G,) True for the games on the machine.
         resampling: resamples of the matches of `results`.
     """
-    played = sat.any(axis=1)
+    played = is_seat.any(axis=1)
     match = results.match[played]
 
     def sums(values: Floats) -> Floats:
@@ -310,10 +311,10 @@ def _lead_on_machine(
         return np.bincount(match, values, results.matches).astype(np.float64)
 
     games = np.maximum(1, sums(np.ones(len(match))))
-    gained = (points * sat).sum(axis=1)[played]
+    gained = (points * is_seat).sum(axis=1)[played]
     is_here = here[played].astype(np.float64)
-    left = is_here - (sums(is_here) / games)[match]
-    by_match = np.stack([sums(left * gained), sums(left**2)], axis=1)
+    centred = is_here - (sums(is_here) / games)[match]
+    by_match = np.stack([sums(centred * gained), sums(centred**2)], axis=1)
     matches = int((by_match[:, 1] > 0).sum())
     if not matches:
         return 0, None

@@ -4,14 +4,17 @@ Bots can be like rock, paper and scissors: a beats b, b beats c, and c beats a. 
 example is a bot whose style suits one opponent only.
 
 Ties are left out, because ratings do not say how often two bots tie. Comparisons with a forfeit are left out too: a
-bot that crashes now and then would look like one that plays better against some opponents. All other comparisons are
-decided. The prediction is that of `fit.fit` for the decided comparisons.
+bot that crashes now and then loses also to weak bots, which would look like a style that suits these. All other
+comparisons are decided. The prediction is that of `fit.fit` for the decided comparisons.
 
-The test compares the deviations of all pairs with those in which each match (or group of matches) has a random sign:
-the sign-flip test of effective score contributions (Hemerik, Goeman and Finos, "Robust testing in generalized linear
-models by sign-flipping score contributions", 2020). So games of one match may depend on each other, however many they
-are. First, the parts of the deviations that other skills or another link would explain are removed. A link is the
-curve from leads to shares; others have flatter or steeper ends than the normal distribution.
+The test multiplies the deviations of each match by +1 or -1 at random, many times, and compares the real deviations of
+all pairs with these. With many matches it multiplies random groups of matches; see `intervals`. It is the sign-flip test
+of effective score contributions (Hemerik, Goeman and Finos, "Robust testing in generalized linear models by
+sign-flipping score contributions", 2020). All games of a match get the same sign, so they may depend on each other.
+
+First, two parts are removed from the deviations: what slightly different skills would explain, and what another link
+would explain. The lead of a pair is the difference of its skills. The link is the curve from leads to shares; others
+have flatter or steeper ends than the normal distribution.
 
 In the shapes of arrays, n is the number of bots, M of matches, P of pairs with decided comparisons, and B of sign flips.
 """
@@ -33,9 +36,9 @@ from referee.result_columns import Flags, Floats, Ints
 _FLIPS = 1_000
 """Number of sign flips."""
 _LINK_DEVIATION = 0.1
-"""Standard deviation of the prior of the link's factor of `lead ** 3`. The factor is about -0.05 if performances have
-the t distribution with 3 degrees of freedom. Without this prior, an absurd link curve could explain away a cycle of
-three bots."""
+"""Another link adds `factor * lead ** 3` to each lead. This is the standard deviation of the prior of `factor`, which is about
+-0.05 if performances have the t distribution with 3 degrees of freedom. Without this prior, an absurd link could explain
+away a cycle of three bots."""
 _RARE = 5
 """If the weaker bot of a pair has fewer expected wins than this, the results show too small a variance."""
 _NEGLIGIBLE = 1e-6
@@ -79,7 +82,7 @@ class Transitivity:
         self._games = sums.pair_decided[decisive].astype(np.float64)
         self._model = _Model(self._pairs, _sum(self._decided), _sum(self._won), len(bots), settings)
         self._comparisons = int((sums.games > 0).sum()) - len(sums.games)
-        """Upper limit of independent comparisons: in each match, its bots minus 1."""
+        """Upper limit of independent comparisons: the sum over all matches of the number of bots minus 1."""
 
     @cached_property
     def p_value(self) -> float | None:
@@ -90,8 +93,8 @@ class Transitivity:
         """
         if not len(self._flipped):
             return None
-        # A score test: these weights best find random deviations that are equally large in skill.
-        weights = self._model.slope**2
+        # A score test. With these weights it is most sensitive if the leads of all pairs deviate at random by equally much.
+        weights = self._model.score_weight**2
         found = (self._model.deviations**2 * weights).sum()
         drawn = (self._flipped**2 * weights).sum(axis=1)
         return float((1 + (drawn >= found).sum()) / (1 + len(drawn)))
@@ -130,7 +133,11 @@ class Transitivity:
 
     @cached_property
     def _sure(self) -> Flags:
-        """(P,) `DeviationFigures.sure`: the test over all pairs, and a test of each pair against the largest of all."""
+        """(P,) `DeviationFigures.sure`.
+
+        The test over all pairs must be significant. Also, the deviation of the pair must be larger than the largest deviation of all
+        pairs in 95 % of the draws with random signs.
+        """
         if not self.misleads:
             return np.zeros(len(self._pairs), dtype=bool)
         largest = self._standardise(self._flipped).max(axis=1)
@@ -151,14 +158,15 @@ class Transitivity:
     @cached_property
     def _flipped(self) -> Floats:
         """(B, P) `_Model.deviations` with a random sign of each match or group; B is 0 if no test is possible."""
-        spare = self._comparisons - self._model.rank
-        if spare <= 0 or len(self._pairs) <= self._model.rank:
+        degrees_left = self._comparisons - self._model.rank
+        if degrees_left <= 0 or len(self._pairs) <= self._model.rank:
             return np.zeros((0, len(self._pairs)))
         flips = Resampling.flip_signs(self._decided.shape[0], _FLIPS)
         residuals = flips.sums(self._won) - flips.sums(self._decided) * self._model.expected
         residuals *= self._enlarge_rare((residuals**2).mean(axis=0))
-        # residuals are smaller than the errors of the results, because the skills were fitted to the same results
-        return self._model.unexplained(residuals) * self._comparisons / spare
+        # Residuals are smaller than the errors of the results, because the skills were fitted to the same results. The square root
+        # of this ratio would be enough. The ratio itself makes the test more careful when there are few matches.
+        return self._model.unexplained(residuals) * self._comparisons / degrees_left
 
     def _enlarge_rare(self, variances: Floats) -> Floats:
         """Return (P,) factors for the residuals of each pair, from their (P,) variances with random signs.
@@ -195,24 +203,29 @@ class _Model:
         lead = (skills[first] - skills[second]) / scale
         self.expected: Floats = ndtr(lead)
         """(P,) the predicted share of the first bot."""
-        self.slope: Floats = hazard(lead) + hazard(-lead)
-        """(P,) by how much a comparison counts for the lead of a pair: phi / (Phi (1 - Phi))."""
+        self.score_weight: Floats = hazard(lead) + hazard(-lead)
+        """(P,) the derivative of the log-likelihood by the lead, for each comparison won beyond the expected number:
+        phi / (Phi (1 - Phi))."""
         rows = np.arange(len(pairs))
-        causes = np.zeros((len(pairs), bots + 1))
-        causes[rows, first], causes[rows, second] = 1 / scale, -1 / scale
-        causes[:, bots] = lead**3
-        self._scores = self.slope[:, None] * causes
-        density = self.slope * self.expected * ndtr(-lead)
-        self._response = (decided * density)[:, None] * causes
+        # how the lead of each pair changes with the skill of each bot, and with the factor of the link
+        design = np.zeros((len(pairs), bots + 1))
+        design[rows, first], design[rows, second] = 1 / scale, -1 / scale
+        design[:, bots] = lead**3
+        self._scores = self.score_weight[:, None] * design
+        """(P, n + 1) the derivative of the log-likelihood by each column of the design, for each comparison won beyond the
+        expected number."""
+        density = self.score_weight * self.expected * ndtr(-lead)
+        self._response = (decided * density)[:, None] * design
+        """(P, n + 1) how the expected number of won comparisons changes with each column of the design."""
         information = self._scores.T @ self._response
         precisions = np.full(bots + 1, settings.sigma**-2)
         precisions[bots] = _LINK_DEVIATION**-2
         information[np.diag_indices(bots + 1)] += precisions
         self._inverse = np.linalg.pinv(information, rcond=1e-9, hermitian=True)
-        self.rank = int(np.linalg.matrix_rank(causes[:, :bots]))
+        self.rank = int(np.linalg.matrix_rank(design[:, :bots]))
         """The number of independent differences of skill."""
         self.deviations = self.unexplained((won - decided * self.expected)[None])[0]
-        """(P,) comparisons that the first bot won beyond the expected number, without what other causes explain."""
+        """(P,) comparisons that the first bot won beyond the expected number; see `unexplained`."""
 
     def unexplained(self, residuals: Floats) -> Floats:
         """Return (B, P) residuals without the part that other skills or another link would explain, by one step of Newton's method."""

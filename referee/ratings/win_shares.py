@@ -49,16 +49,18 @@ def win_share_intervals(sums: MatchSums) -> list[Estimate]:
         common = 1.0
     own = np.divide(variances * games, spread, out=np.ones(len(shares)), where=spread > 0)
     effects = (freedom * own + _COMMON_WEIGHT * common) / (freedom + _COMMON_WEIGHT)
-    known = np.minimum(freedom + _COMMON_WEIGHT, total + _PRIOR_WEIGHT)
-    quantiles = np.where(freedom > 0, stdtrit(known, (1 + CONFIDENCE) / 2), np.nan)
+    # an estimate for one bot is not more certain than that for all bots together
+    effect_freedom = np.minimum(freedom + _COMMON_WEIGHT, total + _PRIOR_WEIGHT)
+    quantiles = np.where(freedom > 0, stdtrit(effect_freedom, (1 + CONFIDENCE) / 2), np.nan)
     return wilson_intervals(shares, games / effects, quantiles)
 
 
 def _estimate_variances(sums: MatchSums, shares: Floats) -> tuple[Floats, Floats]:
     """Return the (n,) variances of the shares, given the opponents, and the (n,) degrees of freedom of these estimates.
 
-    The matches of a bot are sorted by the number and the strength of the opponents. Then half of the mean squared
-    difference between the surplus wins of adjacent matches estimates the variance of a match (von Neumann, Distribution of the ratio of the
+    The surplus of a match is the bot's wins minus the wins that its share of all games would give. The matches of a bot are
+    sorted by the number and the strength of the opponents. Then half of the mean squared difference between the surpluses of
+    adjacent matches estimates the variance of a match (von Neumann, Distribution of the ratio of the
     mean square successive difference to the variance, Annals of Mathematical Statistics 12, 1941). If all matches
     have equally many and equally strong opponents, the sample variance is more exact.
     """
@@ -75,11 +77,14 @@ def _estimate_variances(sums: MatchSums, shares: Floats) -> tuple[Floats, Floats
 
     matches = np.bincount(bot, minlength=len(shares)).astype(np.float64)
     steps = np.maximum(matches - 1, 1)
-    differ = add_differences(seats) + add_differences(strength) > _NEGLIGIBLE
-    usual = np.bincount(bot, surplus**2, minlength=len(shares)) / steps
-    of_match = np.where(differ, add_differences(surplus) / (2 * steps), usual)
-    freedom = np.where(differ, 2 * steps**2 / (3 * steps - 1), steps)
-    variances = matches * of_match / sums.games.sum(axis=0) ** 2
+    opponents_differ = add_differences(seats) + add_differences(strength) > _NEGLIGIBLE
+    sample_variance = np.bincount(bot, surplus**2, minlength=len(shares)) / steps
+    match_variance = np.where(
+        opponents_differ, add_differences(surplus) / (2 * steps), sample_variance
+    )
+    # each surplus is in two differences, so these have fewer degrees of freedom than the sample variance (von Neumann)
+    freedom = np.where(opponents_differ, 2 * steps**2 / (3 * steps - 1), steps)
+    variances = matches * match_variance / sums.games.sum(axis=0) ** 2
     return variances, np.where(matches > 1, freedom, 0.0)
 
 

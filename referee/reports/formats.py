@@ -270,7 +270,7 @@ def find_fields(row_type: type, names: str) -> tuple[Field, ...]:
         names: the names of columns, with commas between them. A column is named by its key, or by its title in the
             table without brackets: `fit` for `fit [95 %]`. Case is ignored; a space is a `_`.
 
-    Raises UserError if the rows have no column of a name.
+    Raises UserError if one of the names is not that of a column.
     """
     known = {title_key(field.column): field for field in fields_of(row_type)}
     known |= {field.key: field for field in fields_of(row_type)}
@@ -299,7 +299,7 @@ def _as_key(name: str) -> str:
 
 def json_text(value: object) -> str:
     """Return a value as JSON, without a line feed at the end. The value may contain rows."""
-    return json.dumps(_plain(value), indent=2)
+    return json.dumps(_json_value(value), indent=2)
 
 
 def csv_text(row_type: type, rows: Iterable[object], fields: Iterable[Field] | None = None) -> str:
@@ -321,15 +321,15 @@ def csv_text(row_type: type, rows: Iterable[object], fields: Iterable[Field] | N
     return text.getvalue()
 
 
-def _plain(value: object) -> object:
+def _json_value(value: object) -> object:
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value):
-        return {key: _plain(part) for key, part in items_of(value)}
+        return {key: _json_value(part) for key, part in items_of(value)}
     if isinstance(value, Mapping):
-        return {str(key): _plain(part) for key, part in value.items()}
+        return {str(key): _json_value(part) for key, part in value.items()}
     if isinstance(value, (tuple, list)):
-        return [_plain(part) for part in value]
+        return [_json_value(part) for part in value]
     return value
 
 

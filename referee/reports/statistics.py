@@ -111,7 +111,7 @@ class SeatWorthRow:
 class MachineRow:
     """The results of a bot on one machine. If the interval of `points_more` excludes 0, the machine may change results.
 
-    If no machine does, 5 % of the intervals exclude 0 by chance.
+    Even if no machine changes results, 5 % of the intervals exclude 0 by chance.
     """
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
@@ -138,7 +138,7 @@ class MachineRow:
 class LuckRow:
     """How much the deal, the bots and other effects change the points, at tables of one size.
 
-    `hand`, `bots` and `rest` are shares of the variance of the points within a match. Their sum is 1.
+    `hand`, `bots` and `rest` are shares of the variance of the points within a game. Their sum is 1.
     """
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
@@ -146,11 +146,11 @@ class LuckRow:
     """Number of seats of the table."""
     matches: Annotated[int, Column("matches", right=True)]
     deviation: Annotated[float, Column("deviation", right=True, show=decimal(1))]
-    """Standard deviation of the points of a seat in one game, around the mean points of the match."""
+    """Standard deviation of the points of a seat in one game, around the mean points of the game."""
     hand: Annotated[
         Estimate, Column("hand [95 %]", right=True, show=percent_estimate, interval=True)
     ]
-    """Share that comes from the luck of the deal: the same hand is good or bad for every bot."""
+    """Share that comes from the hand and the seat, whichever bot has them."""
     bots: Annotated[
         Estimate, Column("bots [95 %]", right=True, show=percent_estimate, interval=True)
     ]
@@ -228,13 +228,13 @@ def collusion_rows(ruleset: str, pairs: Iterable[CollusionFigures]) -> tuple[Col
     return tuple(sorted(rows, key=lambda row: -row.excess.value))
 
 
-def neighbour_rows(ruleset: str, table: Iterable[PairVerdict]) -> tuple[NeighbourRow, ...]:
+def neighbour_rows(ruleset: str, verdicts: Iterable[PairVerdict]) -> tuple[NeighbourRow, ...]:
     """Return a row for each pair of neighbours in the standings of a ruleset, from the top."""
     return tuple(
         row_from(
             NeighbourRow, each, ruleset=ruleset, p_better=each.chance, verdict=each.verdict.value
         )
-        for each in table
+        for each in verdicts
     )
 
 
@@ -255,15 +255,15 @@ def crosstable_rows(bots: Sequence[str], pairs: Iterable[PairRow]) -> list[Cross
 
     Args:
         bots: the bots in the order of the table.
-        pairs: for each pair of bots a row in both directions.
+        pairs: two rows for each pair of bots, one for each direction.
     """
-    table = {(row.bot, row.other): row for row in pairs}
+    row_of = {(row.bot, row.other): row for row in pairs}
     return [
         CrosstableRow(
-            ruleset=table[bot, others[0]].ruleset,
+            ruleset=row_of[bot, others[0]].ruleset,
             rank=rank,
             bot=bot,
-            ahead_in={other: table[bot, other].ahead_in for other in others},
+            ahead_in={other: row_of[bot, other].ahead_in for other in others},
         )
         for rank, bot in enumerate(bots, 1)
         if (others := [other for other in bots if other != bot])
@@ -271,21 +271,22 @@ def crosstable_rows(bots: Sequence[str], pairs: Iterable[PairRow]) -> list[Cross
 
 
 def each_pair_once(rows: Iterable[PairRow]) -> tuple[PairRow, ...]:
-    """Keep one row for each pair: the one whose `bot` has the higher fit. Sort the other rows, best bot first.
+    """Keep one row for each pair: the one whose `bot` has the higher fit. Sort the kept rows, best bot first.
 
     Args:
-        rows: for each pair of some rulesets a row in both directions; all rows of a ruleset follow each other.
+        rows: two rows for each pair, one for each direction, grouped by ruleset.
     """
     found: list[PairRow] = []
     for _, group in groupby(rows, key=lambda row: row.ruleset):
-        table = list(group)
+        of_ruleset = list(group)
+        # each bot has a row against each other bot, so this sum is n times its fit minus the same constant for all
         fits = defaultdict[str, float](float)
-        for row in table:
-            fits[row.bot] += row.fit_more.value  # the sum of the leads sorts bots like the fit
+        for row in of_ruleset:
+            fits[row.bot] += row.fit_more.value
         order = {
             bot: place for place, bot in enumerate(sorted(fits, key=lambda bot: (-fits[bot], bot)))
         }
-        once = (row for row in table if order[row.bot] < order[row.other])
+        once = (row for row in of_ruleset if order[row.bot] < order[row.other])
         found += sorted(once, key=lambda row: (order[row.bot], order[row.other]))
     return tuple(found)
 

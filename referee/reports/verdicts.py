@@ -301,7 +301,7 @@ class TransitivityRow:
     matches: Annotated[int, Column("matches", right=True, drop=2)]
     """Number of matches in which one of the two bots ranked higher at least once."""
     decided: Annotated[int, Column("decided", right=True, drop=1)]
-    """Number of games in which one of the two bots ranked higher: ties do not count."""
+    """Number of games in which one of the two bots ranked higher and neither forfeited."""
     ahead_in: Annotated[
         Estimate, Column("ahead in [95 %]", right=True, show=percent_estimate, interval=True)
     ]

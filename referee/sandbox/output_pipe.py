@@ -31,7 +31,8 @@ _PAUSE_S = 0.001
 def open_output() -> Iterator[tuple[int, asyncio.StreamReader]]:
     """Open the pipe for an output of a program. Yield the end for the program, and a reader of the output.
 
-    Start the program inside the context. After the context only the program has the end, and the output is read.
+    Start the program inside the context. When the context ends, a thread closes this process's copy of the end for the program, and
+    begins to read.
 
     Raises OSError if no file descriptor or no thread is left.
     """
@@ -63,7 +64,7 @@ OUTPUT_THREADS = OutputThreads()
 
 
 class _OutputPipe(asyncio.ReadTransport):
-    """Passes what a thread reads from a pipe to a `StreamReader`.
+    """Gives the bytes that a thread reads from a pipe to a `StreamReader`.
 
     Only the `StreamReader` keeps this object alive; the thread has a weak reference. So the thread ends with the output, with
     this process, or at the first chunk after nobody uses the `StreamReader` any more.
@@ -75,9 +76,12 @@ class _OutputPipe(asyncio.ReadTransport):
         self._reader_ref = weakref.ref(reader)
         self._is_paused = False
         self._wanted: SimpleQueue[None] = SimpleQueue()
-        """Gets an item for each chunk that the thread may read. The callback of the weak reference below puts an item there too. It can
-        run inside any other call, and only a `SimpleQueue` allows that."""
-        wanted = self._wanted
+        """Gets an item for each chunk that the thread may read. When nobody uses the reader any more, the callback of the weak reference
+        below puts one more item, so that the thread wakes up and ends. This callback can run in the middle of another `put`; of
+        Python's queues only `SimpleQueue` allows that."""
+        wanted = (
+            self._wanted
+        )  # with `self` in the callback, the thread would keep this object alive
         feed_ref = weakref.WeakMethod(self._feed, lambda _: wanted.put(None))
         reading_end, self.writing_end = os.pipe()
         ends = reading_end, self.writing_end

@@ -53,7 +53,7 @@ from referee.rules.ruleset import (
 )
 
 LAYERS = 3
-"""How many of the newest layers of a seat an observation has separately."""
+"""How many of a seat's newest layers have a part of their own in an observation. The older layers share one part."""
 _CARDS = JOKER
 """The number of different cards."""
 _MOST = np.iinfo(np.int8).max
@@ -68,7 +68,7 @@ LISTED_ACTIONS: tuple[Action, ...] = (
 """The action of each number. Draws from the display are listed without their cards."""
 ACTIONS = len(LISTED_ACTIONS)
 """The number of actions: 653."""
-_NO_ACTION = f"no action, which are 0 to {ACTIONS - 1}"
+_NO_ACTION = f"not an action; actions are 0 to {ACTIONS - 1}"
 
 Array = NDArray[np.int8]
 Number = TypeVar("Number", bound=np.generic)

@@ -46,10 +46,11 @@ MAX_SIZE = 2**30
 """The largest size of an archive in bytes. A tournament of a million games needs less."""
 MAX_RECORD_SIZE = 2**26
 """The largest size of a game record in bytes. Most records have about a thousand bytes. But each fault contains the
-end of the bot's standard error, which takes up to 12 KiB if it is not text. Each of five seats can have 1,000
-strikes, so a record can have about 60 MB."""
+last 4 KiB of the bot's standard error. If they are not text, each byte becomes a character of 3 bytes. Each of five
+seats can have 1,000 strikes, so a record can have about 60 MB."""
 _MAX_EXTENSIONS = 1000
-"""The most extensions of a tournament. Checking one whose tables are a balanced choice of 1,000 bots takes about a second."""
+"""The most extensions of a tournament. Without this limit a hostile archive could make the check endless: an extension whose tables
+are a balanced choice of 1,000 bots takes about a second."""
 _RATING_DECIMALS = 6
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -172,7 +173,7 @@ _VARINT_BITS = 7
 _VARINT_MORE = 1 << _VARINT_BITS
 _MAX_VARINT_SIZE = 4
 """Number of bytes of a varint with the value MAX_RECORD_SIZE."""
-_CUT_OFF = "it ends in the middle of a record"
+_CUT_OFF = "the file ends in the middle of this record"
 
 
 def dump_records(records: Iterable[GameRecord]) -> bytes:

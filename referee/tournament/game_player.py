@@ -23,7 +23,7 @@ from typing import TypeVar
 from referee import deals
 from referee.bots import BotSpec
 from referee.bots.logs import LogSettings
-from referee.bots.player import BotPlayer, BotPool, GameOpening
+from referee.bots.player import BotPlayer, BotPool, SeatStart
 from referee.bots.process import BotProcess
 from referee.clocks import UNLIMITED_US, Clocks
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
@@ -276,20 +276,19 @@ class GamePlayer:
             names=task.names,
             max_strikes=task.setup.max_strikes,
         )
-        opening = GameOpening(task.opaque_id, start, encoder, self._is_timed, task.setup.game_id)
+        seat_start = SeatStart(task.opaque_id, start, encoder, self._is_timed, task.setup.game_id)
         limit_us = task.setup.clocks.game_start_us if self._is_timed else UNLIMITED_US
         process: BotProcess = await self._pool.acquire(lane, spec)
         try:
-            return await BotPlayer.join(process, opening, limit_us)
+            return await BotPlayer.join(process, seat_start, limit_us)
         except Forfeit as fault:
             if fault.cause is not Cause.CRASH or not process.has_played:
                 raise
-        if (
-            process.games
-        ):  # its other games are void now: they and the next ones are played one at a time
+        if process.games:
+            # its other games are void now: they and the next ones are played one at a time
             self._singles.add(str(spec.bot))
         # The process may have ended unnoticed between two games. That is no fault, so another process is started.
-        return await BotPlayer.join(await self._pool.acquire(lane, spec), opening, limit_us)
+        return await BotPlayer.join(await self._pool.acquire(lane, spec), seat_start, limit_us)
 
 
 async def _refuse_suspended() -> BotPlayer:

@@ -109,7 +109,9 @@ class LadderCourse(Course):
 def _check(config: TournamentConfig) -> LadderStart:
     """Return what the ladder starts with. Raises ValueError if the configuration contradicts itself."""
     start, bots = config.ladder, len(config.bots)
-    if start is None or config.until is not None:
+    if start is None:
+        raise ValueError("the configuration has no ladder")
+    if config.until is not None:
         raise ValueError("a ladder has no until")
     if config.schedule != LADDER:
         raise ValueError(f"a ladder has the schedule {LADDER}, not {config.schedule}")

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from referee import deals
 from referee.bots import BotSpec
 from referee.bots.logs import LogSettings
-from referee.bots.player import BotPlayer, GameOpening
+from referee.bots.player import BotPlayer, SeatStart
 from referee.bots.process import BotProcess
 from referee.clocks import UNLIMITED_US, SeatClock
 from referee.errors import BotFault, Cause, Forfeit, NotFoundError
@@ -158,7 +158,7 @@ async def rerun(
         printed = _Printed(process)
         try:
             process.change_games(1)
-            player = await BotPlayer.join(process, _make_opening(stored), UNLIMITED_US)
+            player = await BotPlayer.join(process, _make_seat_start(stored), UNLIMITED_US)
             for request, move in stored.requests():
                 if request.number > last_move + 1:
                     return
@@ -176,7 +176,7 @@ async def rerun(
             await process.stop()
 
 
-def _make_opening(stored: StoredSeat) -> GameOpening:
+def _make_seat_start(stored: StoredSeat) -> SeatStart:
     record = stored.record
     start = messages.game_start(
         stored.opaque_id,
@@ -188,7 +188,7 @@ def _make_opening(stored: StoredSeat) -> GameOpening:
         max_strikes=record.max_strikes,
     )
     encoder = messages.RequestEncoder(stored.opaque_id)
-    return GameOpening(stored.opaque_id, start, encoder, is_timed=False, name=record.game_id)
+    return SeatStart(stored.opaque_id, start, encoder, is_timed=False, league_id=record.game_id)
 
 
 class _Printed:

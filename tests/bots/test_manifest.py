@@ -136,7 +136,7 @@ INVALID = {
     ),
     "empty program": (
         HEAD + '[run]\ncommand = ["", "x"]\n',
-        "run.command: must not be empty: name a program",
+        "run.command: the first word must name a program",
     ),
     "limit that is too low": (
         HEAD + RUN + "[limits]\nopen_files = 3\n",

@@ -6,7 +6,7 @@ import pytest
 from played import record
 
 from referee.bots.clock import TimedReply
-from referee.bots.player import BotPlayer, GameOpening
+from referee.bots.player import BotPlayer, SeatStart
 from referee.bots.process import BotProcess
 from referee.clocks import UNLIMITED_US, DecisionTime
 from referee.protocol.messages import RequestEncoder
@@ -41,7 +41,7 @@ def game():
 async def test_time_beyond_the_limit_is_lag_without_clocks(game):
     session = SlowSession(game.decision)
     process = SimpleNamespace(session=session, usage_per_game=lambda: SimpleNamespace(cpu_s=0))
-    player = BotPlayer(process, GameOpening("g", b"", RequestEncoder("g"), is_timed=False))
+    player = BotPlayer(process, SeatStart("g", b"", RequestEncoder("g"), is_timed=False))
     time = DecisionTime(LIMIT_US, None, 0)
     reply = await player.decide(Request(1, game.view(0), game.decision, (), time))
     assert (reply.elapsed_us, reply.lag_us) == (LIMIT_US, 2_000_000)
@@ -59,7 +59,7 @@ async def test_cpu_time_counts_for_the_games_that_the_process_played_then():
 
     def start_game(game_id):
         process.change_games(1)
-        return BotPlayer(process, GameOpening(game_id, b"", RequestEncoder(game_id)))
+        return BotPlayer(process, SeatStart(game_id, b"", RequestEncoder(game_id)))
 
     process.usage = lambda: TotalUsage(0.0, 9)
     spend(100)

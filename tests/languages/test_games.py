@@ -14,7 +14,7 @@ from policy import choose
 from record_corpus import SEED, TABLES
 
 from referee import deals
-from referee.bots.player import BotPlayer, BotPool, GameOpening
+from referee.bots.player import BotPlayer, BotPool, SeatStart
 from referee.clocks import Clocks, DecisionTime
 from referee.errors import Cause, Strike
 from referee.match.play import GameSetup, play_game
@@ -117,8 +117,8 @@ async def play(process, spec, rules, seats, seat_of):
         names=(),
         max_strikes=setup.max_strikes,
     )
-    opening = GameOpening(setup.game_id, start, messages.RequestEncoder(setup.game_id))
-    player = await BotPlayer.join(process, opening, CLOCKS.game_start_us)
+    seat_start = SeatStart(setup.game_id, start, messages.RequestEncoder(setup.game_id))
+    player = await BotPlayer.join(process, seat_start, CLOCKS.game_start_us)
     compared = seat_of(player, setup)
     players = [*(Chance(seat) for seat in range(mine)), compared]
     played = await play_game(setup, players, now_us=int, monotonic_ns=int)

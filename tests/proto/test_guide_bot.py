@@ -9,7 +9,7 @@ import pytest
 
 from referee import deals
 from referee.bots.manifest import load_bot
-from referee.bots.player import BotPlayer, BotPool, GameOpening
+from referee.bots.player import BotPlayer, BotPool, SeatStart
 from referee.clocks import Clocks
 from referee.match.play import GameSetup, play_game
 from referee.protocol import messages
@@ -41,8 +41,8 @@ async def seat(pool, number, setup):
         names=(),
         max_strikes=setup.max_strikes,
     )
-    opening = GameOpening(setup.game_id, start, messages.RequestEncoder(setup.game_id))
-    return process, await BotPlayer.join(process, opening, CLOCKS.game_start_us)
+    seat_start = SeatStart(setup.game_id, start, messages.RequestEncoder(setup.game_id))
+    return process, await BotPlayer.join(process, seat_start, CLOCKS.game_start_us)
 
 
 async def test_guide_bot_plays_every_ruleset_and_exits_after_goodbye(pool):

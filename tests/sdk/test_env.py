@@ -88,7 +88,7 @@ def test_masked_action_is_refused_with_action_and_mask():
 @pytest.mark.parametrize("number", [-1, 653])
 def test_number_of_no_action_is_refused(number):
     with pytest.raises(
-        MaskedActionError, match=rf"action {number} \(no action, which are 0 to 652\)"
+        MaskedActionError, match=rf"action {number} \(not an action; actions are 0 to 652\)"
     ):
         decode_action(number, (Choice.PASS,))
 

@@ -482,8 +482,8 @@ def test_changed_records_with_correct_sums_are_found(data, verify, case):
 
 STREAMS = {
     "no gzip": (b"records", "Not a gzipped file"),
-    "cut off": (gzip.compress(b"\x7fabc"), "it ends in the middle of a record"),
-    "cut off in a length": (gzip.compress(b"\xff"), "it ends in the middle of a record"),
+    "cut off": (gzip.compress(b"\x7fabc"), "the file ends in the middle of this record"),
+    "cut off in a length": (gzip.compress(b"\xff"), "the file ends in the middle of this record"),
     "no record": (gzip.compress(b"\x03abc"), "the bytes are no linko.v1.GameRecord"),
     "an empty record": (gzip.compress(b"\0"), "the record's termination is missing or unknown"),
     "larger than the limit": (

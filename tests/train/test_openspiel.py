@@ -366,5 +366,5 @@ def test_card_that_is_not_left_is_refused(card):
 @pytest.mark.parametrize("number", [-3, ACTIONS])
 def test_number_of_no_action_has_no_text(number):
     *_, state = play_deck(load("basic", 2), shuffled(RULESETS["basic"], 2), ())
-    with pytest.raises(ValueError, match=f"{number} is no action, which are 0 to 652"):
+    with pytest.raises(ValueError, match=f"{number} is not an action; actions are 0 to 652"):
         state.action_to_string(0, number)
