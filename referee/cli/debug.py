@@ -41,7 +41,7 @@ from referee.cli.options import (
 )
 from referee.errors import BotFault, Forfeit, RefereeError, UserError
 from referee.match.replay import Difference
-from referee.records import GameRecord, Reply, name_seats
+from referee.records import GameRecord, Reply, Request, name_seats
 from referee.reports.formats import duration, group_name, quoted, visible
 from referee.reports.playthrough import Narrator, seat_view
 from referee.roster import find_bot
@@ -52,7 +52,13 @@ from referee.sandbox.ladder import make_launcher
 from referee.sandbox.launcher import Launcher
 from referee.store import StoredBot
 from referee.store.league import League
-from referee.tournament.rerun import Exchange, StoredSeat, find_stored_seat, rerun
+from referee.tournament.rerun import (
+    Exchange,
+    StoredSeat,
+    UnmatchedReply,
+    find_stored_seat,
+    rerun,
+)
 
 app = typer.Typer()
 _INDENT = 10
@@ -188,8 +194,8 @@ async def _run(
         )
     view = RerunView(name_seats(stored.record.seating))
     try:
-        async for exchange in rerun(stored, spec, launcher, last_move=last_move, logs=logs):
-            for line in view.lines(exchange):
+        async for step in rerun(stored, spec, launcher, last_move=last_move, logs=logs):
+            for line in view.lines(step):
                 console.print(line)
     except Forfeit as fault:
         view.faults += 1
@@ -216,8 +222,24 @@ class RerunView:
         self.faults = 0
         """How many faults the bot has had, illegal actions included."""
 
-    def lines(self, exchange: Exchange) -> Iterator[RenderableType]:
-        """Yield the lines of a request: the events before it, the outcome, and what the bot has printed.
+    def lines(self, step: Request | UnmatchedReply | Exchange) -> Iterator[RenderableType]:
+        """Yield the lines of a step of the rerun."""
+        match step:
+            case Request():
+                yield from map(self._narrator.line, step.events)
+                kind = kind_name(step.decision.kind)
+                yield Text(f"request {step.number}, turn {step.view.turn}: {kind}", "bold cyan")
+            case UnmatchedReply(request):
+                hint = (
+                    "a reply came that belongs to no pending request: its game_id or decision_id is wrong, or it is a second reply;"
+                    f" the pending request has the decision_id {request.number}"
+                )
+                yield _part("dropped", hint, "yellow")
+            case Exchange():
+                yield from self._exchange_lines(step)
+
+    def _exchange_lines(self, exchange: Exchange) -> Iterator[RenderableType]:
+        """Yield the lines after a request: the outcome, and what the bot has printed.
 
         The whole request is shown only if there is a fault, or if the outcome is not as stored.
         """
@@ -226,9 +248,6 @@ class RerunView:
         self._requests += 1
         self._differences += not exchange.is_as_stored
         self.faults += is_fault
-        yield from map(self._narrator.line, request.events)
-        kind = kind_name(request.decision.kind)
-        yield Text(f"request {request.number}, turn {request.view.turn}: {kind}", "bold cyan")
         if is_fault or exchange.stored_fault is not None or not exchange.is_as_stored:
             yield Padding(seat_view(request.view, self._names), (0, 0, 0, _INDENT))
             yield _part("legal", ", ".join(map(_short_text, request.decision.legal)))
@@ -265,6 +284,8 @@ def _outcome_text(exchange: Exchange) -> str:
     illegal = ", which is illegal," if exchange.is_illegal else ""
     time = duration(outcome.elapsed_us + outcome.lag_us)
     late = f" (the limit is {duration(exchange.request.time.limit_us)})" if outcome.lag_us else ""
+    if as_stored and outcome.lag_us and exchange.stored_fault is not None:
+        as_stored = f", late as stored ({exchange.stored_fault.cause.value})"
     return f"{action_text(outcome.action)}{illegal} after {time}{late}{as_stored}"
 
 

@@ -35,6 +35,8 @@ _LATE = {Cause.TIMEOUT, Cause.OUT_OF_TIME}
 """The causes of faults that a rerun without time limits cannot have."""
 _OUTPUT_DELAY_S = 0.02
 """After a reply: how many seconds to wait for what the bot has printed before it."""
+_LOOK_EVERY_S = 0.5
+"""While a request is pending: how many seconds pass between two looks at the replies that were dropped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +132,12 @@ class Exchange(NamedTuple):
         return fault.cause in _LATE and outcome.lag_us > 0
 
 
+class UnmatchedReply(NamedTuple):
+    """While a request is pending, the bot has sent a reply that belongs to no pending request."""
+
+    request: Request
+
+
 async def rerun(
     stored: StoredSeat,
     spec: BotSpec,
@@ -137,8 +145,10 @@ async def rerun(
     *,
     last_move: int,
     logs: LogSettings | None = None,
-) -> AsyncIterator[Exchange]:
-    """Start the bot, and yield each request with what the bot has made of it. The bot is ended afterwards.
+) -> AsyncIterator[Request | UnmatchedReply | Exchange]:
+    """Start the bot, and send it the requests of the seat. The bot is ended afterwards.
+
+    Yield each request just before it is sent, then an `UnmatchedReply` at most, then the `Exchange`.
 
     Args:
         stored: the seat whose requests the bot gets.
@@ -162,11 +172,21 @@ async def rerun(
             for request, move in stored.requests():
                 if request.number > last_move + 1:
                     return
+                yield request
                 outcome: Reply | BotFault
+                dropped = player.dropped
+                deciding = asyncio.ensure_future(player.decide(request))
                 try:
-                    outcome = await player.decide(request)
+                    while not deciding.done():
+                        await asyncio.wait((deciding,), timeout=_LOOK_EVERY_S)
+                        if not deciding.done() and player.dropped > dropped:
+                            yield UnmatchedReply(request)
+                            break
+                    outcome = await deciding
                 except BotFault as fault:
                     outcome = fault
+                finally:
+                    deciding.cancel()
                 await asyncio.sleep(_OUTPUT_DELAY_S)
                 fault_then = faults.get(request.number - 1) if move.stand_in else None
                 yield Exchange(request, move, fault_then, outcome, printed.take())

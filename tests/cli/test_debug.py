@@ -29,6 +29,23 @@ class Mine(Bot):
 run(Mine)
 """
 
+WRONG_IDS = (
+    (SAMPLE_BOTS.parent / "tests" / "bench" / "echo_bot.py")
+    .read_text()
+    .replace("decision_id=request.decision_id", "decision_id=request.decision_id + 1")
+)
+LATE = """
+import time
+from referee.sdk import Bot, run
+
+class Mine(Bot):
+    def decide(self, request):
+        time.sleep(0.4)
+        return request.legal[0]
+
+run(Mine)
+"""
+
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory):
@@ -87,6 +104,26 @@ def test_mended_bot_differs_from_the_stored_fault_and_stops_after_the_move(here)
     done = here.referee("bots", "debug", "fails", "cup-1:1", "--logs", "logs", "--messages")
     assert done.returncode == 0, done.stderr
     assert (here.folder / "logs" / "cup-1" / "fails@1.log").read_text().startswith("deciding 1\n")
+
+
+@pytest.mark.extended("plays games with real bots")
+def test_pending_request_and_its_id_are_shown_when_a_reply_has_a_wrong_id(here):
+    here.bot("wrong_ids", WRONG_IDS)
+    with here.started("bots", "debug", "./wrong_ids", "cup-1", "--seat", "1") as debug:
+        assert debug.stdout.readline().startswith("wrong_ids@1 gets the requests of seat 1")
+        lines = [debug.stdout.readline() for _ in range(3)]
+        assert lines[1] == "request 2, turn 2: play\n"
+        assert " dropped  a reply came that belongs to no pending request" in lines[-1]
+        debug.terminate()
+
+
+@pytest.mark.extended("plays games with real bots")
+def test_late_reply_of_a_stored_timeout_is_late_as_stored(here):
+    here.bot("late", LATE)
+    played = here.referee("play", "./late", "random", "--decision", "0.2", "--keep", "--json")
+    done = here.referee("bots", "debug", "./late", f"{json.loads(played.stdout)['game_id']}:0")
+    assert done.returncode == 0, done.stderr
+    assert "(the limit is 200.0 ms), late as stored (timeout)" in " ".join(done.stdout.split())
 
 
 @pytest.mark.extended("plays games with real bots")
