@@ -13,9 +13,13 @@ from typing import Annotated, Any
 
 from referee.clocks import SECOND_US, Clocks
 from referee.records import Fault, GameRecord, GameResult, Machine, Move, Usage
-from referee.reports.formats import Column, duration, moment
+from referee.reports.formats import NOTHING, Column, duration, moment
 from referee.rules.actions import Action, Choice, DrawDisplay, Play
 from referee.rules.ruleset import Ruleset
+
+
+def _name_seats(seats: tuple[int, ...]) -> str:
+    return ", ".join(f"seat {seat}" for seat in seats) or NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,13 +28,15 @@ class GameRow:
 
     game_id: Annotated[str, Column("game id", wrap=True)]
     ruleset: Annotated[str, Column("ruleset", drop=3)]
-    round: Annotated[int, Column("round", right=True, drop=1)]
-    match: Annotated[tuple[str, int], Column("match", right=True, drop=2)]
+    round: Annotated[int | None, Column("round", right=True, drop=1)]
+    """None outside of tournaments."""
+    match: Annotated[tuple[str, int] | None, Column("match", right=True, drop=2)]
+    """Tournament and number of the match; None outside of tournaments."""
     bots: Annotated[tuple[str, ...], Column("bots", wrap=True)]
     """`name@version` of each seat, seat 0 first. Scores and ranks are in seat order too."""
     scores: Annotated[tuple[int, ...], Column("scores", wrap=True)]
     ranks: Annotated[tuple[int, ...], Column("ranks", wrap=True)]
-    forfeited: Annotated[tuple[int, ...], Column("forfeited", wrap=True)]
+    forfeited: Annotated[tuple[int, ...], Column("forfeited", wrap=True, show=_name_seats)]
     """The seats that forfeited the game."""
 
 
@@ -100,8 +106,8 @@ def game_rows(games: Iterable[GameResult]) -> tuple[GameRow, ...]:
         GameRow(
             game_id=game.game_id,
             ruleset=game.ruleset,
-            round=game.round,
-            match=game.match_key,
+            round=game.round if game.tournament else None,
+            match=game.match_key if game.tournament else None,
             bots=game.bots,
             scores=game.scores,
             ranks=game.ranks,

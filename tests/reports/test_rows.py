@@ -10,7 +10,8 @@ from played import record
 from referee.clocks import Clocks
 from referee.errors import Cause, UserError
 from referee.reports.bot_rows import FaultRow, fault_rows
-from referee.reports.game_rows import charge_rows, game_head, game_rows, seat_rows
+from referee.reports.formats import fields_of
+from referee.reports.game_rows import GameRow, charge_rows, game_head, game_rows, seat_rows
 from referee.reports.tournament_rows import StatusRow, status_rows, tournament_rows
 from referee.store import RoundProgress, StoredTournament
 
@@ -94,6 +95,16 @@ def test_list_of_games_has_seats_in_order():
     (row,) = game_rows([game])
     assert (row.game_id, row.ruleset, row.round, row.match) == ("cup-9", "duel", 4, ("cup", 17))
     assert (row.bots, row.scores, row.ranks, row.forfeited) == (("a", "b"), (3, -1), (1, 2), (1,))
+
+
+def test_game_outside_of_tournaments_has_neither_round_nor_match():
+    (row,) = game_rows([game_result(("a", "b"), (1, 2), tournament="", round=0)])
+    assert (row.round, row.match) == (None, None)
+
+
+def test_table_of_games_names_the_seats_that_forfeited():
+    [column] = [each.column for each in fields_of(GameRow) if each.key == "forfeited"]
+    assert [column.show(seats) for seats in ((), (0,), (0, 2))] == ["-", "seat 0", "seat 0, seat 2"]
 
 
 def test_game_in_detail_has_seats_and_faults():
