@@ -22,6 +22,7 @@ from referee.cli.options import (
 from referee.errors import RefereeError, UserError
 from referee.match.replay import Difference
 from referee.store.league import League
+from referee.tournament.archive_format import is_archive
 from referee.tournament.archive_reader import ArchivedTournament
 from referee.tournament.archive_writer import export_archive as archive_of
 from referee.tournament.config import part_title
@@ -121,7 +122,9 @@ def export(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", parser=parse_path, help="The file of the archive. By default NAME.zip."
+            "--output",
+            parser=parse_path,
+            help="The file of the archive. By default NAME.zip. Only an archive is replaced.",
         ),
     ] = None,
     league: LeagueOption = DEFAULT_LEAGUE,
@@ -154,9 +157,9 @@ def _write(path: Path, data: bytes) -> None:
     """Write a file completely or not at all. Raises UserError if the file cannot be written."""
     unfinished = Path(f"{path}.part")
     try:
-        if path.exists() and not path.is_file():
+        if path.exists() and not (path.is_file() and is_archive(path)):
             raise UserError(
-                f"{path}: this exists already and is not a file; choose another --output"
+                f"{path}: this exists already and is not an archive; choose another --output"
             )
         unfinished.write_bytes(data)
         unfinished.replace(path)

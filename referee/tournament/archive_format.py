@@ -267,6 +267,15 @@ def pack(members: Mapping[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
+def is_archive(path: Path) -> bool:
+    """Return whether a file is an archive, perhaps a wrong one: a zip file with a member `SHA256SUMS`."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return SUMS in archive.namelist()
+    except _ZIP_ERRORS:
+        return False
+
+
 def unpack(path: Path, data: bytes) -> dict[str, bytes]:
     """Return the content of each member of an archive, by the name of the member. Call `check_members` next.
 

@@ -127,8 +127,15 @@ def test_file_that_is_not_an_archive_is_refused(here):
 def test_unwritable_output_is_refused(here):
     for output, says in (
         ("nowhere/cup.zip", "nowhere/cup.zip: No such file or directory"),
-        ("league", "league: this exists already and is not a file; choose another --output"),
-        ("/dev/null", "/dev/null: this exists already and is not a file; choose another --output"),
+        ("league", "league: this exists already and is not an archive; choose another --output"),
+        (
+            "/dev/null",
+            "/dev/null: this exists already and is not an archive; choose another --output",
+        ),
+        (
+            "cup.toml",
+            "cup.toml: this exists already and is not an archive; choose another --output",
+        ),
         ("/dev/null/cup.zip", "/dev/null/cup.zip: Not a directory"),
         (f"{300 * 'x'}.zip", f"{300 * 'x'}.zip: File name too long"),
     ):
