@@ -229,6 +229,14 @@ class StartReport:
             self.close()
 
 
+_ADVICE = {
+    errno.ENOENT: "; if this file exists, the program in its first line (#!) does not, perhaps because the file has Windows line ends",
+    errno.EACCES: "; `chmod +x` makes a file executable",
+    errno.ENOEXEC: "; the first line of a script must be #! and the path of a program",
+}
+"""What to say after the kernel's message, by error number, if the program is a file of the bot."""
+
+
 def parse_failure(report: str, program: str) -> Forfeit | VoidGame:
     """Return the failure that a report `NUMBER TEXT` describes.
 
@@ -237,8 +245,9 @@ def parse_failure(report: str, program: str) -> Forfeit | VoidGame:
     number, _, text = report.partition(" ")
     if int(number) == 0:
         return void_game(f"the isolation cannot be set up: {text}")
-    missing = int(number) == errno.ENOENT and "/" not in program
-    return start_failure(int(number), how_to_install(program) if missing else text)
+    if int(number) == errno.ENOENT and "/" not in program:
+        return start_failure(errno.ENOENT, how_to_install(program))
+    return start_failure(int(number), f"{text}{_ADVICE.get(int(number), '')}")
 
 
 def start_failure(number: int | None, text: str) -> Forfeit | VoidGame:

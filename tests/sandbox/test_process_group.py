@@ -125,24 +125,32 @@ async def test_missing_program_is_no_start(refused):
 
 async def test_program_without_execute_permission_does_not_start(refused, tmp_path):
     (tmp_path / "bot").write_text("#!/bin/sh\n")
-    assert await refused("./bot") == "cannot be started: ./bot: Permission denied"
+    assert await refused("./bot") == (
+        "cannot be started: ./bot: Permission denied; `chmod +x` makes a file executable"
+    )
 
 
 async def test_script_without_an_interpreter_line_does_not_start(refused, tmp_path):
     (tmp_path / "bot").write_text("print()\n")
     (tmp_path / "bot").chmod(0o755)
-    assert await refused("./bot") == "cannot be started: ./bot: Exec format error"
+    assert await refused("./bot") == (
+        "cannot be started: ./bot: Exec format error; the first line of a script must be #! and the path of a program"
+    )
 
 
-async def test_script_with_a_missing_interpreter_does_not_start(refused, tmp_path):
-    (tmp_path / "bot").write_text("#!/no/such/interpreter\n")
+@pytest.mark.parametrize("line", ["#!/no/such/interpreter\n", "#!/bin/sh\r\n"])
+async def test_script_with_a_missing_interpreter_does_not_start(refused, tmp_path, line):
+    (tmp_path / "bot").write_bytes(line.encode())
     (tmp_path / "bot").chmod(0o755)
-    assert await refused("./bot") == "cannot be started: ./bot: No such file or directory"
+    assert await refused("./bot") == (
+        "cannot be started: ./bot: No such file or directory; if this file exists, the program in its first line (#!)"
+        " does not, perhaps because the file has Windows line ends"
+    )
 
 
 async def test_folder_instead_of_a_program_does_not_start(refused, tmp_path):
     (tmp_path / "bot").mkdir()
-    assert await refused("./bot") == "cannot be started: ./bot: Permission denied"
+    assert (await refused("./bot")).startswith("cannot be started: ./bot: Permission denied")
 
 
 async def test_missing_working_directory_is_no_start(tmp_path):
