@@ -223,7 +223,7 @@ async def _check(
     quiet: bool,
 ) -> Report:
     view = CheckView()
-    with (notes if quiet else console).status("") as status:
+    with notes.status("") as status:
 
         def begin(number: int, name: str) -> None:
             status.update(f"{number} {name}")
@@ -233,8 +233,10 @@ async def _check(
                 show(view.add(step))
 
         def show(lines: Iterable[RenderableType]) -> None:
+            status.stop()  # both outputs may be the same terminal
             for line in lines:
                 console.print(line)
+            status.start()
 
         report = await check_bot(
             path,
