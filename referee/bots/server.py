@@ -120,11 +120,10 @@ class BotServer:
             self.address = f"127.0.0.1:{port}"
 
     async def stop(self) -> None:
-        """Stop the server, which closes the stream, and remove the socket."""
+        """Stop the server. gRPC closes the streams, and removes the socket if the bot has not replaced it."""
         if self._server is not None:
             await self._server.stop(None)
             self._server = None
-        self._socket.unlink(missing_ok=True)
 
     async def _play(self, _requests: object, stream: Stream) -> None:
         await self._serve(stream)

@@ -101,6 +101,14 @@ async def test_server_that_finds_no_descriptor_voids_the_game_and_is_stopped(
     assert not server._socket.exists()
 
 
+async def test_server_stops_after_a_bot_has_replaced_its_socket_by_a_folder(stream, tmp_path):
+    server = BotServer(tmp_path / "socket", stream.serve)
+    await server.start()
+    server._socket.unlink()
+    server._socket.mkdir()
+    await server.stop()
+
+
 async def test_messages_go_both_ways(server, stream):
     async with grpc.aio.insecure_channel(server.address) as channel:
         bot = await open_stream(channel, b"one", b"two")
