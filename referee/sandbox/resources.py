@@ -17,7 +17,7 @@ from referee.errors import Cause, Evidence, Forfeit, VoidGame, void_game
 from referee.sandbox import Access, Limits, TotalUsage
 from referee.sandbox.cgroups import Cgroup, Cgroups, MemoryShortage
 from referee.sandbox.folders import walk_folders
-from referee.sandbox.user_ids import lease_user_id, remove_leftovers
+from referee.sandbox.user_ids import lease_user_id
 
 _READABLE_FOR_ALL = 0o005
 """The mode bits that let other users read and enter a folder."""
@@ -126,7 +126,7 @@ class SandboxResources:
         with self._lock:
             if self._lease is not None:
                 self._lease.kill_processes()
-                remove_leftovers(self._lease.uid)
+                self._lease.remove_leftovers()
 
     def release(self) -> None:
         """Remove the cgroup, take back the folders and free the user id. Call this when the program is gone.

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import psutil
 
 from referee.sandbox.process_tree import PROCESS_TREES
-from referee.sandbox.user_ids import REMOVE_IPC, read_ipc_table
+from referee.sandbox.system_v import REMOVE_IPC, read_ipc_table
 
 _FOLDER = b"/dev/shm"
 _CLOSE, _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x18, 0x40, 0x80, 0x100, 0x200

@@ -6,13 +6,12 @@ referee leaves no lock behind. If it leaves processes behind, no program gets th
 
 Where the kernel refuses a private view of the files (`private_options` in `start`), for instance in a container
 without CAP_SYS_ADMIN, a program on the rung `uid` shares the folders for temporary files with all users. So when the
-program is gone, `remove_leftovers` removes what its user has left there, and shared memory, semaphores and message
-queues.
+program is gone, `UserIdLease.remove_leftovers` removes what its user has left there, and its shared memory, semaphores
+and message queues.
 """
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import os
 import pwd
@@ -20,7 +19,7 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from referee.errors import Shortage, VoidGame, void_game
 from referee.sandbox.folders import remove_folder
 from referee.sandbox.process_tree import has_ended
 from referee.sandbox.sweeper import SWEEPER
+from referee.sandbox.system_v import REMOVER, list_objects
 
 _USER_IDS = (range(66_000, 67_000, 2), range(61_184, 62_184, 2))
 """Linux distributions leave the first range free. The second belongs to systemd, which uses few ids of it.
@@ -43,16 +43,6 @@ _FOLDER = "referee-user-ids"
 _PARENTS = ("/run", "/var/lib", tempfile.gettempdir())
 """Where the folder with the locks may lie. The first place that the referee can write to is used."""
 _SHARED_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", "/run/lock")  # noqa: S108 - everybody may write there
-_IPC_RMID = 0
-_LIBC = ctypes.CDLL(None)
-_IPC_NUMBER = {"shm": "shmid", "sem": "semid", "msg": "msqid"}
-"""The column with the number of the object, for each table of /proc/sysvipc."""
-REMOVE_IPC: dict[str, Callable[[int], int]] = {
-    "shm": lambda number: _LIBC.shmctl(number, _IPC_RMID, None),
-    "sem": lambda number: _LIBC.semctl(number, 0, _IPC_RMID),
-    "msg": lambda number: _LIBC.msgctl(number, _IPC_RMID, None),
-}
-"""The function that removes an object of each table."""
 
 
 class UserIdLease:
@@ -69,15 +59,9 @@ class UserIdLease:
         """Send SIGKILL to all processes of the user, and do not wait for their end. Call this before `release`.
 
         The helper kills all of them at once, so no process can escape by starting others faster than they are killed.
-        The helper holds the lock too. If the referee is killed, the helper may still run. Without the lock, another
-        referee could give the user id to a program, and the helper would kill that program.
         """
-        assert self._lock is not None  # noqa: S101 - the caller still has the lease
-        command = [*SWEEPER, str(self.uid)]
         with suppress(OSError):  # no room for the helper; `kill_processes` tries again
-            subprocess.run(
-                command, env={}, stdin=subprocess.DEVNULL, pass_fds=(self._lock,), check=False
-            )
+            self._run_helper(SWEEPER)
 
     def kill_processes(self) -> None:
         """Kill all processes of the user, and wait until none runs. Call this before `release`.
@@ -91,6 +75,33 @@ class UserIdLease:
         while self._may_run() and time.monotonic() < until_s:
             self.send_kill()
             time.sleep(_PAUSE_S)
+
+    def remove_leftovers(self) -> None:
+        """Remove what the user has left in the folders for temporary files, and its shared memory, semaphores and queues.
+
+        Call this after `kill_processes`. Folders of other users are not searched.
+        """
+        _remove_files(self.uid)
+        if list_objects(self.uid):
+            with suppress(
+                OSError
+            ):  # no room for the helper; the next program with this user id tries again
+                self._run_helper(REMOVER)
+
+    def _run_helper(self, command: list[str]) -> None:
+        """Run a helper with the user id as its argument. Raises OSError if there is no room for it.
+
+        The helper holds the lock too. If the referee is killed, the helper may still run. Without the lock, another
+        referee could give the user id to a program, and the helper would kill that program.
+        """
+        assert self._lock is not None  # noqa: S101 - the caller still has the lease
+        subprocess.run(
+            [*command, str(self.uid)],
+            env={},
+            stdin=subprocess.DEVNULL,
+            pass_fds=(self._lock,),
+            check=False,
+        )
 
     def _may_run(self) -> bool:
         """Return whether processes of the user run, or cannot be listed."""
@@ -140,11 +151,15 @@ def list_pids(uid: int) -> list[int]:
     return [pid for pid, owner in _list_owners() if owner == uid and not has_ended(pid)]
 
 
-def remove_leftovers(uid: int) -> None:
-    """Remove what a user has left in the folders for temporary files, and its shared memory, semaphores and queues.
+def shared_folders() -> set[Path]:
+    """Return the folders for temporary files, without those that lie in another one."""
+    folders = {Path(each).resolve() for each in (*_SHARED_FOLDERS, tempfile.gettempdir())}
+    folders = {folder for folder in folders if folder.is_dir()}
+    return {folder for folder in folders if folders.isdisjoint(folder.parents)}
 
-    Call this when the user has no process any more. Folders of other users are not searched.
-    """
+
+def _remove_files(uid: int) -> None:
+    """Remove what a user has left directly in the folders for temporary files."""
     for folder in shared_folders():
         with suppress(OSError), os.scandir(folder) as entries:
             for entry in list(entries):
@@ -155,30 +170,6 @@ def remove_leftovers(uid: int) -> None:
                         remove_folder(Path(entry.path))
                     else:
                         Path(entry.path).unlink()
-    for kind, remove in REMOVE_IPC.items():
-        for row in read_ipc_table(kind):
-            if row["cuid"] == uid:
-                remove(row[_IPC_NUMBER[kind]])
-
-
-def read_ipc_table(kind: str) -> list[dict[str, int]]:
-    """Return a table of /proc/sysvipc; [] if the kernel has no such table.
-
-    Args:
-        kind: shm, sem or msg.
-    """
-    try:
-        names, *rows = Path("/proc/sysvipc", kind).read_text().splitlines()
-    except OSError:
-        return []
-    return [dict(zip(names.split(), map(int, row.split()), strict=True)) for row in rows]
-
-
-def shared_folders() -> set[Path]:
-    """Return the folders for temporary files, without those that lie in another one."""
-    folders = {Path(each).resolve() for each in (*_SHARED_FOLDERS, tempfile.gettempdir())}
-    folders = {folder for folder in folders if folder.is_dir()}
-    return {folder for folder in folders if folders.isdisjoint(folder.parents)}
 
 
 def _open_folder() -> tuple[int, Path]:

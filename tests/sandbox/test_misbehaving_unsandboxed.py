@@ -15,7 +15,7 @@ from isolated_games import FOLDER, SHORT, Games, spec
 from referee.errors import Cause
 from referee.sandbox import NO_ISOLATION, Limits, Rung
 from referee.sandbox.ladder import select_isolation
-from referee.sandbox.user_ids import read_ipc_table
+from referee.sandbox.system_v import read_ipc_table
 from referee.tournament import game_player
 
 sys.path.insert(0, str(FOLDER))

@@ -13,7 +13,7 @@ from process_groups import first_line
 
 from referee.sandbox import NO_ISOLATION
 from referee.sandbox.shared_memory import SHARED_MEMORY
-from referee.sandbox.user_ids import REMOVE_IPC, read_ipc_table
+from referee.sandbox.system_v import REMOVE_IPC, read_ipc_table
 
 pytestmark = [
     pytest.mark.skipif(not Path("/dev/shm").is_mount(), reason="needs a /dev/shm"),  # noqa: S108

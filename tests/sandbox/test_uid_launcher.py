@@ -23,7 +23,8 @@ from referee.sandbox.folders import ProgramFolder, run_folder
 from referee.sandbox.probe import probe
 from referee.sandbox.process_group import UidLauncher
 from referee.sandbox.process_tree import PROCESS_TREES
-from referee.sandbox.user_ids import list_pids, read_ipc_table
+from referee.sandbox.system_v import read_ipc_table
+from referee.sandbox.user_ids import list_pids
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives bots users of their own")
 

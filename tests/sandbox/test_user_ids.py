@@ -34,6 +34,20 @@ user_ids.lease_user_id().send_kill()
 """
 """A referee whose helper takes 1000 seconds, and prints its own pid and the user id."""
 
+REMOVING_HOLDER = """
+import subprocess
+from referee.sandbox import user_ids
+from referee.sandbox.system_v import list_objects
+user_ids._PARENTS, user_ids._USER_IDS = ({place!r},), ({ids!r},)
+lease = user_ids.lease_user_id()
+make = ["ipcmk", "--queue", "--shmem", "1000", "--semaphore", "1", "--mode", "0666"]
+subprocess.run(make, user=lease.uid, cwd="/", stdout=subprocess.DEVNULL, check=True)
+made = len(list_objects(lease.uid))
+lease.remove_leftovers()
+print(made, len(list_objects(lease.uid)))
+"""
+"""A referee that prints how many objects of System V a user has before and after `remove_leftovers`."""
+
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
@@ -93,6 +107,14 @@ def test_helper_that_outlives_a_killed_referee_keeps_the_lock(own_ids):
     assert while_it_runs.uid > uid == afterwards.uid
     for lease in (while_it_runs, afterwards):
         lease.release()
+
+
+def test_objects_of_system_v_are_removed_without_cap_sys_admin(own_ids):
+    place, ids = own_ids
+    code = REMOVING_HOLDER.format(place=str(place), ids=ids)
+    command = ["setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin"]
+    holder = subprocess.run([*command, sys.executable, "-c", code], capture_output=True, check=True)
+    assert holder.stdout.split() == [b"3", b"0"]
 
 
 def test_user_id_of_a_real_account_is_not_leased(own_ids, monkeypatch):
