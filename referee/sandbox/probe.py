@@ -32,7 +32,7 @@ from referee.sandbox.cgroups import Cgroup
 from referee.sandbox.folders import run_folder
 from referee.sandbox.launcher import RunningProgram
 from referee.sandbox.monitor import cpu_ns
-from referee.sandbox.process_group import UidLauncher
+from referee.sandbox.process_group import UidLauncher, make_reachable
 from referee.sandbox.process_tree import read_proc_file
 from referee.sandbox.resources import ProgramSpec, SandboxResources
 from referee.sandbox.sandbox import SandboxLauncher
@@ -87,12 +87,14 @@ async def probe(launcher: SandboxLauncher | UidLauncher) -> tuple[ProbeResult, .
 
 
 def _prepare_folder(folder: Path) -> None:
-    """Create the program's own folder in `folder`, and let every user enter `folder`.
+    """Create the program's own folder in `folder`, and let every user reach both.
 
     The probe later creates the file `secret` in `folder`. Its access rights let every
     user read this file, so only the isolation can hide it.
     """
-    (folder / "own").mkdir()
+    own = folder / "own"
+    own.mkdir()
+    make_reachable(own)
     folder.chmod(0o755)
 
 

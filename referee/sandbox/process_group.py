@@ -101,7 +101,7 @@ class UidLauncher:
         try:
             try:
                 if access.link is not None:
-                    _make_reachable(access.link)
+                    make_reachable(access.link)
                 words, options = self.prepare_command(program, resources)
             except OSError as error:
                 raise void_game(f"the isolation cannot be set up: {error}") from error
@@ -302,7 +302,7 @@ class ProcessGroup:
         PROCESS_TREES.reap()
 
 
-def _make_reachable(path: Path) -> None:
+def make_reachable(path: Path) -> None:
     """Let other users pass through the referee's temporary folders to `path`, but not list these folders."""
     temporary = Path(tempfile.gettempdir())
     for parent in path.parents:

@@ -114,7 +114,7 @@ async def test_program_reaches_its_own_folders_in_a_run_folder_but_lists_no_othe
         assert words == [f"{folder.scratch}/*", "socket", "y", "refused"]
 
 
-@pytest.mark.parametrize("name", ["private_options", "_make_reachable"])
+@pytest.mark.parametrize("name", ["private_options", "make_reachable"])
 async def test_error_of_the_referees_files_voids_the_game(launch, monkeypatch, name):
     def fail(_):
         raise PermissionError(errno.EACCES, "Permission denied", "/a/file")
@@ -343,6 +343,7 @@ PROTECTED = {
     "yes, except of its own": State.PARTIAL,
 }
 """The state of a protection, by the text in the table of README.md. The others depend on the cgroup."""
+PROBE_PROGRAMS = Path(process_group.__file__).with_name("probe_programs.py")
 WITHOUT_CGROUP = {
     "cgroup or monitored": State.OFF,
     "only with a cgroup": State.OFF,
@@ -362,9 +363,23 @@ async def test_rung_protects_as_the_table_says(has_cgroup):
     cgroups = Cgroups.find() if has_cgroup else Cgroups(())
     if has_cgroup and not {"memory", "cpu"} <= cgroups.controllers:
         pytest.skip("this machine gives the referee no cgroups")
+    assert_results_are_as_in_the_table(await probe(UidLauncher(cgroups)), has_cgroup=has_cgroup)
+
+
+@pytest.mark.usefixtures("without_namespaces")
+async def test_rung_protects_as_the_table_says_without_mount_namespaces(place, monkeypatch):
+    place.chmod(0o755)
+    program = shutil.copy(PROBE_PROGRAMS, place)
+    monkeypatch.setattr("referee.sandbox.probe._PROGRAMS", program)
+    monkeypatch.setattr("referee.sandbox.probe._PYTHON", ("/usr/bin/python3", "-I", "-S"))
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    assert_results_are_as_in_the_table(await probe(UidLauncher(Cgroups(()))), has_cgroup=False)
+
+
+def assert_results_are_as_in_the_table(results, *, has_cgroup):
     table = (Path(process_group.__file__).with_name("README.md")).read_text()
     rows = [line.strip("| ").split(" | ") for line in table.splitlines() if " | yes | " in line]
-    for result in await probe(UidLauncher(cgroups)):
+    for result in results:
         (cell,) = [row[3] for row in rows if row[0].startswith(result.protection.value)]
         with_cgroup = State.ON if cell in WITHOUT_CGROUP else PROTECTED.get(cell)
         expected = with_cgroup if has_cgroup else WITHOUT_CGROUP.get(cell, with_cgroup)
