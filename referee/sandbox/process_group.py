@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import platform
 import signal
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ from referee.sandbox import (
     Access,
     Limits,
     TotalUsage,
+    seccomp,
 )
 from referee.sandbox.cgroups import Cgroup, Cgroups
 from referee.sandbox.launcher import RunningProgram
@@ -126,6 +128,8 @@ class UidLauncher:
         """Return the command that the shim becomes, and the options of the shim."""
         user = ["--uid", str(resources.uid), "--reach", str(program.folder), "--no-new-privileges"]
         user += ["--processes", str(program.limits.processes + SPARE_PROCESSES)]
+        if (key_filter := seccomp.build_key_filter(platform.machine())) is not None:
+            user += ["--filter", key_filter.hex()]
         return list(program.command), [
             *resources.join_options,
             *private_options(program),

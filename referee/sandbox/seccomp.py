@@ -11,13 +11,15 @@ has only one inode for all eventfd and epoll descriptors of the machine.
 A program can send descriptors through the UNIX sockets that the referee reads: those of gRPC and of the gateway. The kernel
 closes them in the referee. So the filter refuses what lets a program choose how long that takes: the socket option SO_LINGER, and the
 calls splice and sendfile, which hold the lock of a pipe while they wait. From Linux 6.16 on, the sockets take no descriptors.
+
+On the rung `uid`, programs have a smaller filter, which refuses only the calls for keys of the kernel.
 """
 
 from __future__ import annotations
 
 import errno
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -48,6 +50,8 @@ _LOCK_COMMANDS = (6, 7, 37, 38, 1024, 1026, 1036, 1038, 1040)
 F_SETLEASE, F_NOTIFY, F_SET_RW_HINT, F_SET_FILE_RW_HINT and F_SETDELEG. Other commands for locks exist only for 32-bit programs."""
 _X32 = 0x40000000
 """The calls of the x32 ABI have this number or a higher one."""
+_KEY_CALLS = ("add_key", "keyctl", "request_key")
+"""The calls that work with keys of the kernel."""
 
 _COMMON = {
     "fsconfig": 431,
@@ -155,6 +159,10 @@ class Architecture:
     """The AUDIT_ARCH constant."""
     refused: Mapping[str, int]
     """The calls that are always refused, whatever their arguments are: numbers by name."""
+    audit_32: int
+    """The AUDIT_ARCH constant of 32-bit programs."""
+    keys_32: tuple[int, ...]
+    """The numbers of `_KEY_CALLS` in 32-bit programs."""
     locks: Mapping[str, int]
     """The calls that are refused together with the locks of `fcntl`: numbers by name."""
     copies: Mapping[str, int]
@@ -176,6 +184,8 @@ ARCHITECTURES = {
     "x86_64": Architecture(
         0xC000003E,
         refused=_X86_64 | _COMMON,
+        audit_32=0x40000003,
+        keys_32=(286, 288, 287),
         locks={"flock": 73, "inotify_init": 253, "inotify_init1": 294},
         copies={"sendfile": 40, "splice": 275},
         set_cores=203,
@@ -191,6 +201,8 @@ ARCHITECTURES = {
     "aarch64": Architecture(
         0xC00000B7,
         refused=_AARCH64 | _COMMON,
+        audit_32=0x40000028,
+        keys_32=(309, 311, 310),
         locks={"flock": 32, "inotify_init1": 26},
         copies={"sendfile": 71, "splice": 76},
         set_cores=122,
@@ -263,6 +275,30 @@ def build_sysinfo_filters(machine: str) -> tuple[bytes, bytes] | None:
         return _op(_LOAD, _NR) + _if_equal(known.sysinfo, action) + _op(_RETURN, _ALLOW)
 
     return build(_op(_RETURN, _NOTIFY)), build(_refuse(errno.ENOSYS))
+
+
+def build_key_filter(machine: str) -> bytes | None:
+    """Return a filter that refuses the calls for keys of the kernel and nothing else, also in 32-bit programs.
+
+    Keys outlive the program, and other programs with the same user id can read them. Return None for a machine that
+    is not in `ARCHITECTURES`.
+    """
+    known = ARCHITECTURES.get(machine)
+    if known is None:
+        return None
+
+    def refuse(numbers: Iterable[int]) -> bytes:
+        refused = (_if_equal(number, _refuse(errno.EPERM)) for number in numbers)
+        return b"".join((_op(_LOAD, _NR), _op(_AND, _X32 - 1), *refused, _op(_RETURN, _ALLOW)))
+
+    return b"".join(
+        (
+            _op(_LOAD, _ARCH),
+            _if_equal(known.audit, refuse(known.refused[name] for name in _KEY_CALLS)),
+            _if_equal(known.audit_32, refuse(known.keys_32)),
+            _op(_RETURN, _ALLOW),
+        )
+    )
 
 
 def _filter_clone() -> bytes:

@@ -31,6 +31,8 @@ The shim carries out the options in the given order:
 --open-files NUMBER   limit the file descriptors of the program and of each process that it starts
 --mark NUMBER         mark the process and all processes that it starts with NUMBER; `process_tree.py` explains the mark
 --no-new-privileges   prevent the program and its processes from gaining rights, for example by set-user-ID files
+--filter HEX          install a system call filter, a program in classic BPF as hexadecimal digits. Do nothing if the
+                      kernel has no such filters. Give this option after --no-new-privileges
 --sandbox HEX,…       PROGRAM is bubblewrap. Pass on descriptor 3, which is the report pipe, and a pipe for each HEX,
                       from descriptor 4 on. HEX is the content of the pipe as hexadecimal digits. The first
                       pipe contains the system call filter, and the others the contents of files
@@ -50,7 +52,10 @@ import warnings  # noqa: F401 - execvp imports it, and after --uid that import m
 
 _SIGINT, _SIGKILL, _SIGPIPE, _SIGXFSZ = 2, 9, 13, 25
 """Numbers of signals. The module `signal` takes longer to import than all others together."""
-_PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
+_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 22, 38
+_SECCOMP_MODE_FILTER = 2
+_INSTRUCTION_BYTES = 8
+"""The size of an instruction of a filter."""
 _CLONE_NEWNS, _CLONE_NEWIPC = 0x20000, 0x8000000
 _MS_NOSUID, _MS_NODEV, _MS_BIND, _MS_REC, _MS_PRIVATE = 2, 4, 1 << 12, 1 << 14, 1 << 18
 _RLIMIT_LOCKS = 10
@@ -125,6 +130,7 @@ def _apply(options: list[str]) -> None:
         "--processes": _limit_processes,
         "--mark": _mark,
         "--open-files": _limit_open_files,
+        "--filter": _install_filter,
     }
     on_target = {"--bind": _bind, "--copy": _copy, "--device": _create_device}
     words = iter(options)
@@ -262,6 +268,14 @@ def _change_user(text: str) -> None:
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
+
+
+def _install_filter(text: str) -> None:
+    program = bytes.fromhex(text)
+    buffer = ctypes.create_string_buffer(program)
+    size = len(program) // _INSTRUCTION_BYTES
+    description = struct.pack("HP", size, ctypes.addressof(buffer))  # struct sock_fprog
+    _LIBC.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, description)
 
 
 def _prepare_descriptors(report: int, contents: list[bytes]) -> int:

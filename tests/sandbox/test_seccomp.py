@@ -208,3 +208,21 @@ def test_sysinfo_filters_ask_or_refuse_that_call_only(machine):
 
 def test_machine_without_a_filter_has_no_sysinfo_filters():
     assert seccomp.build_sysinfo_filters("riscv64") is None
+
+
+def test_key_filter_refuses_only_the_calls_for_keys(machine):
+    known = seccomp.ARCHITECTURES[machine]
+    keys = {known.refused[name] for name in ("add_key", "keyctl", "request_key")}
+    other = 0xC0000015  # PowerPC
+    refused = {known.audit: keys, known.audit_32: set(known.keys_32), other: set()}
+    numbers = [*range(600), *range(0x40000000, 0x40000258)]
+    program = seccomp.build_key_filter(machine)
+    for arch, wanted in refused.items():
+        answers = {each: run_filter(program, arch=arch, number=each) for each in numbers}
+        x32 = {number | 0x40000000 for number in wanted}
+        assert {each for each in numbers if answers[each] == ERRNO | errno.EPERM} == wanted | x32
+        assert set(answers.values()) <= {ALLOW, ERRNO | errno.EPERM}
+
+
+def test_machine_without_a_filter_has_no_key_filter():
+    assert seccomp.build_key_filter("riscv64") is None

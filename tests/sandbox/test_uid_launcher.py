@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -17,7 +18,7 @@ from descendants import running
 from extended import extend_cases_but
 
 from referee.errors import Cause, Forfeit, VoidGame
-from referee.sandbox import Access, State, process_group
+from referee.sandbox import Access, State, process_group, seccomp
 from referee.sandbox.cgroups import Cgroups
 from referee.sandbox.folders import ProgramFolder, run_folder
 from referee.sandbox.probe import probe
@@ -77,6 +78,16 @@ async def test_program_has_its_own_user_without_other_rights(launch):
     assert uid == groups != "0"
     assert no_new == "1"
     assert signalled == "refused"
+
+
+async def test_program_cannot_use_keys_of_the_kernel(launch):
+    if (known := seccomp.ARCHITECTURES.get(platform.machine())) is None:
+        pytest.skip("this kind of machine has no filter of system calls")
+    numbers = [known.refused[name] for name in ("add_key", "keyctl", "request_key")]
+    call = "libc.syscall(each, 0, 0, 0, 0, 0), ctypes.get_errno()"
+    code = f"import ctypes; libc = ctypes.CDLL(None, use_errno=True)\nfor each in {numbers}: print(*({call}))"
+    words = await read_words(await launch(f"/usr/bin/python3 -c '{code}'"))
+    assert words == ["-1", str(errno.EPERM)] * 3
 
 
 async def test_outputs_are_pipes(launch):
@@ -341,6 +352,7 @@ PROTECTED = {
     "reads what everybody may read": State.PARTIAL,
     "sees others, cannot signal them": State.PARTIAL,
     "yes, except of its own": State.PARTIAL,
+    "only those for keys, on x86-64 and arm64": State.PARTIAL,
 }
 """The state of a protection, by the text in the table of README.md. The others depend on the cgroup."""
 PROBE_PROGRAMS = Path(process_group.__file__).with_name("probe_programs.py")
