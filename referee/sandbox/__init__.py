@@ -31,7 +31,10 @@ class Limits:
     cpus: float = 1.0
     """CPU time per second of real time, in cores: 1.0 is one core all the time."""
     scratch_mib: int = 64
-    """Disk space in the scratch folder, in MiB. Each other folder for temporary files has the same limit."""
+    """Disk space in the scratch folder, in MiB.
+
+    Where programs have their own folders for temporary files, by mount namespaces, each of these has the same limit.
+    """
     open_files: int = 1024
     """Open file descriptors of each process."""
     output_kib: int = 1024
