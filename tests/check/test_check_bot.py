@@ -315,6 +315,16 @@ async def test_bot_that_plays_one_game_at_a_time_gets_no_second_one(tmp_path):
     assert failed_steps(report) == []
 
 
+@pytest.mark.usefixtures("short_check")
+async def test_bot_that_replies_twice_passes_and_hears_of_it(tmp_path):
+    folder = bot_folder(tmp_path / "bot", "repeats_itself", more='rulesets = ["duel"]')
+    report = await check_and_assert_clean(folder)
+    assert failed_steps(report) == []
+    assert "matched no pending request, and were dropped" in text_of(
+        report, "full games: 2 players"
+    )
+
+
 @pytest.mark.parametrize("cause", [Cause.OOM, Cause.TOO_MANY_PROCESSES, Cause.SCRATCH_FULL])
 async def test_limit_that_is_broken_before_the_hello_fails_the_start(tmp_path, monkeypatch, cause):
     async def start(_bot):
