@@ -136,7 +136,7 @@ def open_new_tournament(
             )
             if tournament.name != config.name:
                 _print_other(store, config.name, tournament.name, settings.out)
-            if config.budget is not None:
+            if config.budget is not None and str(config.budget) != f"{config.games} games":
                 settings.out.print(
                     f"The budget of {config.budget} is enough for {config.games} games."
                 )

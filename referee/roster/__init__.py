@@ -45,7 +45,7 @@ def find_bot(league: League, text: str) -> StoredBot:
         there = ", ".join(
             f"{row.version}{' (retired)' if row.retired_at_us else ''}" for row in versions
         )
-        what = f"version {version!r}" if at else "active version"
+        what = f"version {version!r}" if at else "version that is not retired"
         raise NotFoundError(f"{league.where}: there is no {what} of {name!r}; there are: {there}")
     return matching[-1]
 

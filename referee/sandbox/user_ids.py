@@ -83,9 +83,8 @@ class UserIdLease:
         """
         _remove_files(self.uid)
         if list_objects(self.uid):
-            with suppress(
-                OSError
-            ):  # no room for the helper; the next program with this user id tries again
+            # if there is no room for the helper, the next program with this user id tries again
+            with suppress(OSError):
                 self._run_helper(REMOVER)
 
     def _run_helper(self, command: list[str]) -> None:

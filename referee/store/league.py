@@ -134,7 +134,7 @@ class League:
 
     def _missing_error(self) -> UserError:
         return UserError(
-            f"{self.where}: there is no league here; `referee tournament run FILE` makes one"
+            f"{self.where}: there is no league here; `referee tournament run FILE` makes one, or choose another with --league"
         )
 
     def __enter__(self) -> Self:

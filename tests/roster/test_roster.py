@@ -239,7 +239,7 @@ async def test_name_of_another_authors_bot_is_refused_unless_allowed(shop, tmp_p
     with pytest.raises(UserError) as caught:
         await shop.submit(yours)
     assert str(caught.value) == (
-        f"{yours}/bot.toml: name: 'ann' is a bot of Ada in this league, and this one is by Bob"
+        f"{yours}/bot.toml: name: 'ann' is a bot of Ada in this league, and this one is by Bob; choose another name"
     )
     assert len(shop.league.bots()) == 1
     submission = await shop.submit(yours, any_author=True)
@@ -273,7 +273,9 @@ async def test_retired_version_has_a_spec_but_is_not_active(shop, tmp_path):
     shop.league.mark_retired(submission.spec.bot, at_us=9)
     with pytest.raises(UserError, match=r"ann@1\.0 is retired"):
         shop.roster.active_spec("ann@1.0")
-    with pytest.raises(NotFoundError, match=r"no active version of 'ann'; .*: 1\.0 \(retired\)"):
+    with pytest.raises(
+        NotFoundError, match=r"no version that is not retired of 'ann'; .*: 1\.0 \(retired\)"
+    ):
         shop.roster.active_spec("ann")
     assert shop.roster.spec(submission.spec.bot) == submission.spec
 
@@ -529,7 +531,7 @@ def test_person_enters_once_and_no_tournament_can_choose_it(league):
         5,
         5,
     )
-    with pytest.raises(NotFoundError, match="no active version"):
+    with pytest.raises(NotFoundError, match="no version that is not retired"):
         find_bot(league, "anna")
     with pytest.raises(UserError, match="anna@person is a person, not a bot"):
         roster_of(league).active_spec("anna@person")
