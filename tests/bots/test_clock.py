@@ -247,6 +247,7 @@ async def test_request_that_is_written_during_a_pause_gets_only_the_rest_of_it(b
     bot.time.creep_us(5000)
     request = bot.write()
     bot.time.creep_us(3000)
+    assert bot.requests.elapsed_us(request) == 0
     bot.requests.resume()
     assert bot.requests.elapsed_us(request) == 0
     bot.time.creep_us(1000)

@@ -269,6 +269,14 @@ async def test_watcher_gets_each_fault_with_the_move_of_the_stand_in_after_it():
     assert seen[0][3] == (record.faults[0],)
 
 
+async def test_watcher_gets_all_faults_of_bots_that_did_not_start_with_the_first_move():
+    seen = []
+    table = [*players(1), crash(), crash()]
+    record = (await play(setup(), table, watch=lambda *move: seen.append(move))).record
+    assert [fault.seat for fault in record.faults] == [1, 2]
+    assert seen[0][3] == record.faults
+
+
 @pytest.mark.parametrize(
     ("fault", "request_count"), [(crash(), 2), (strike(), 4)], ids=["a crash", "the last strike"]
 )

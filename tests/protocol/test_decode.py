@@ -78,6 +78,12 @@ def test_action_that_is_found_in_damaged_bytes_is_what_protobuf_reads(data):
         assert messages.parse_bot_message(data) == play_pb2.BotMessage(replies=[expected])
 
 
+@pytest.mark.parametrize("cards", range(120))
+def test_action_of_a_truncated_reply_is_not_found(cards):
+    data = reply(table_pb2.Action(draw_display=table_pb2.DrawDisplay(cards=[1] * cards)))
+    assert messages.find_lone_action(data[:-1], GAME, NUMBER) is None
+
+
 def test_bytes_that_are_no_action_raise_value_error():
     with pytest.raises(ValueError, match=r"no linko\.v1\.Action"):
         messages.parse_action(b"\xff", None)
