@@ -404,8 +404,7 @@ class PendingRequests:
             self._start_grace(batch, 0, periods_left + 1)
         elif left_ns > 0:  # `credit` or a reply has moved the deadline
             batch.expired, batch.cpu_at_deadline_ns = False, None
-            if self._timer is None or batch.deadline_ns < self._timer_ns:
-                self._arm_timer(batch.deadline_ns)
+            self._arm_timer(batch.deadline_ns)
         elif late_ns > TIMER_TOLERANCE_US * 1000 and periods_left:
             self._start_grace(batch, late_ns, periods_left)
         elif self._awaits_core(batch):
