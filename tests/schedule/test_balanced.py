@@ -234,12 +234,27 @@ def test_a_small_schedule_written_out():
     assert tables == ["352", "463", "504", "026", "615", "130", "241"]
 
 
-def test_schedule_never_changes():
+NEVER_CHANGED = {  # bots, seats, games, and the digest of the schedule
+    "two stages": (9, [3, 4], 150, "6bb775f14f6c9e05"),
+    "tables of two and of five": (11, [2, 5], 200, "07031c9bd5cba4d4"),
+    "one neighbour design less than fits": (9, [4], 88, "60a03c8ee4004394"),
+    "not the uneven start of a pair design": (25, [4], 120, "42d37b2d8d6eef9e"),
+    "a search for 20 bots": (20, [4], 100, "ea62f5de1a427a39"),
+    "cyclic tables with steps side by side": (20, [3], 84, "de88bfadb2fb67e3"),
+    "cyclic tables of 24 bots": (24, [4], 480, "5249dd8e1e36a997"),
+    "a prime number of bots": (97, [4], 1000, "fccf5a7be0344586"),
+    "a search for 22 bots": (22, [4], 308, "c1087d58881b6977"),
+}
+
+
+@pytest.mark.parametrize(
+    ("bots", "seats", "budget", "digest"), NEVER_CHANGED.values(), ids=NEVER_CHANGED
+)
+def test_schedule_never_changes(bots, seats, budget, digest):
     """Leagues store the name of the algorithm, so a changed algorithm needs a new name."""
-    games, _, _ = schedule(9, [3, 4], 150)
+    games, _, _ = schedule(bots, seats, budget)
     text = " ".join(bot for game in games for bot in game.bots)
-    digest = "6bb775f14f6c9e05c9a4bf1b1e09ebb166db7700f9fc97aca1370181abe7ad3b"
-    assert hashlib.sha256(text.encode()).hexdigest() == digest
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == digest
 
 
 def test_kind_of_stages_selects_the_algorithm():

@@ -1,5 +1,6 @@
 """Test round robins: seatings, lanes, ids, and how evenly bots play and meet."""
 
+import hashlib
 import math
 from collections import Counter
 from itertools import combinations, groupby, permutations
@@ -211,6 +212,21 @@ def test_a_small_schedule_written_out():
         ("cup-5", "cup-deal-3", 0, ("bob", "cy")),
         ("cup-6", "cup-deal-3", 1, ("cy", "bob")),
     ]
+
+
+NEVER_CHANGED = {  # bots, the seats and matches of each stage, and the digest of the schedule
+    "two stages": (7, [(3, 3), (2, 4)], "f4e229cd2a127093"),
+    "large tables": (7, [(5, 25)], "4cdab68407907b50"),
+    "tables of all bots": (4, [(4, 13)], "2e024e430d622b3e"),
+}
+
+
+@pytest.mark.parametrize(("bots", "stages", "digest"), NEVER_CHANGED.values(), ids=NEVER_CHANGED)
+def test_schedule_never_changes(bots, stages, digest):
+    """Leagues store the name of the algorithm, so a changed algorithm needs a new name."""
+    games = schedule((NAMES[:bots], [Stage(RULESETS["classic"], *stage) for stage in stages], 6))
+    text = " ".join(f"{game.lane} {' '.join(game.bots)}" for game in games)
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == digest
 
 
 @pytest.mark.parametrize(
