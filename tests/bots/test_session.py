@@ -703,6 +703,25 @@ async def test_time_that_a_request_waits_for_a_core_costs_nothing(bot):
     assert (await pending).elapsed_us == 1000
 
 
+async def test_core_of_a_bot_that_fails_while_it_thinks_goes_to_the_next_bot(bot):
+    pending = await bot.request()
+    rivals = [Rival(bot.cores), Rival(bot.cores)]
+    for rival in rivals:
+        rival.claim()
+    bot.session.fail(Forfeit(Cause.CRASH, Evidence(detail="exited")))
+    await expect_fault(pending)
+    assert [rival.is_thinking for rival in rivals] == [True, False]
+
+
+async def test_bot_that_fails_without_a_core_gives_none_back(bot):
+    rivals = [Rival(bot.cores), Rival(bot.cores)]
+    await rivals[0].think()
+    rivals[1].claim()
+    bot.session.fail(Forfeit(Cause.CRASH, Evidence(detail="exited")))
+    await run_ready_tasks()
+    assert not rivals[1].is_thinking
+
+
 async def request_soon(bot, game):
     return await bot.session.request(game, 1, request_bytes(game, 1), LIMIT_US)
 
