@@ -329,6 +329,14 @@ TOURNAMENT = {
         put("configuration", "stages", 0, "seats", value=30_000),
         "tournament.json: configuration: stages: 0: seats: impossible number",
     ),
+    "no seats": (
+        put("configuration", "stages", 0, "seats", value=0),
+        "tournament.json: configuration: stages: 0: seats: impossible number",
+    ),
+    "challengers below 0": (
+        put("configuration", "stages", 0, "challengers", value=-1),
+        "tournament.json: configuration: stages: 0: challengers: impossible number",
+    ),
     "no match": (
         put("configuration", "stages", 0, "matches", value=0),
         "tournament.json: configuration: stages: 0: matches: impossible number",
