@@ -84,6 +84,7 @@ def test_share_of_luck_is_estimated(luck, seats):
     [found] = luck_figures(simulated(luck=luck, spread=0.0, seats=seats, matches=40))
     assert found.hand.value == pytest.approx(luck, abs=0.05)
     assert found.hand.low - 0.03 <= luck <= found.hand.high + 0.03
+    assert found.hand.high - found.hand.low < 0.15
     assert found.bots.value < 0.02
     assert found.hand.value + found.bots.value + found.rest.value == pytest.approx(1)
 
