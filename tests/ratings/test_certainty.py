@@ -47,6 +47,15 @@ def test_one_match_gives_no_chance_and_no_interval():
     assert alone.percentile_intervals(ZERO, DRAWN) == [Estimate(0.0, None, None)]
 
 
+@pytest.mark.parametrize("games", [40.0, 400.0])
+def test_share_has_the_interval_of_as_many_independent_games_as_its_spread_shows(games):
+    half, deviation = np.array([0.5]), 0.05
+    [found] = certainty(5).share_intervals(half, half + deviation * DRAWN, np.array([games]))
+    independent = 0.25 / (deviation * sqrt(5 / 4)) ** 2
+    [wanted] = wilson_intervals(half, np.array([independent]), np.array([T[5]]))
+    assert (found.low, found.high) == pytest.approx((wanted.low, wanted.high), rel=1e-3)
+
+
 def test_share_that_is_equal_in_each_match_has_the_interval_of_its_games():
     """The resamples differ only by a rounding error."""
     half, games = np.array([0.5]), np.array([40.0])

@@ -14,6 +14,7 @@ import pytest
 from scipy.special import ndtri
 from simulated import play, tables
 
+from referee.ratings import judge
 from referee.ratings.analysis import Analysis
 from referee.ratings.judge import Judge, PairVerdict, Verdict, _follow_chain, allowed_errors
 from referee.ratings.stopping import StopCondition, look_rounds
@@ -175,6 +176,15 @@ def test_verdict_is_final_even_if_the_other_bot_takes_the_lead():
     assert later.compare("basic", "b", "a") == first
 
 
+def test_final_equality_is_shown_with_the_chance_of_the_newest_look():
+    equal = PairVerdict(bot="a", below="b", chance=0.6, verdict=Verdict.EQUAL)
+    before = replace(settle(0.6, a=26.0, b=25.0), final={("basic", frozenset(("a", "b"))): equal})
+    later = SEVERAL.look({"basic": Leads(0.7, a=25.0, b=26.0)}, 2, before)
+    assert later.neighbours["basic"] == (
+        PairVerdict(bot="b", below="a", chance=0.7, verdict=Verdict.EQUAL),
+    )
+
+
 def test_verdict_stays_final_while_the_bots_are_no_neighbours():
     before = settle(0.999, a=26.0, b=25.0)
     between = SEVERAL.look({"basic": Leads(0.7, a=26.0, c=25.5, b=25.0)}, 2, before)
@@ -269,6 +279,14 @@ def test_looks_spend_no_more_if_an_open_pair_plays_more_games_after_the_fifth(er
     assert wrong == pytest.approx(error, abs=4 * np.sqrt(error / 50_000))
     by_rounds = (leads > -ndtri(allowed_errors(looks, error))).any(axis=1).mean()
     assert by_rounds > wrong, "the data must count, not the rounds"
+
+
+def test_many_looks_with_little_new_data_are_computed_exactly(monkeypatch):
+    looks = tuple(range(100, 130))
+    found = allowed_errors(looks, 0.05)
+    monkeypatch.setattr(judge, "_LEAST_NODES", 400)
+    allowed_errors.cache_clear()
+    assert found == pytest.approx(allowed_errors(looks, 0.05), rel=1e-6)
 
 
 def test_look_without_new_data_has_a_bound():

@@ -71,9 +71,10 @@ def test_the_views_agree_with_the_league(demo: Place):
         results = league.results(free=True)
         games = {game.game_id: game for game in league.games()}
         faults = league.faults()
+        records = {game: league.record(game) for game in games}
     shown = demo.execute(
         "SELECT game, tournament, round, match, ruleset, seat, bot, score, rank, forfeited, won,"
-        " cpu_s, peak_memory_mib FROM played_seats ORDER BY game, seat"
+        " elapsed_s, cpu_s, peak_memory_mib FROM played_seats ORDER BY game, seat"
     )
     expected = [
         (
@@ -88,6 +89,8 @@ def test_the_views_agree_with_the_league(demo: Place):
             row.ranks[seat],
             seat in row.forfeited,
             row.ranks[seat] == 1,
+            sum(move.elapsed_us for move in records[row.game_id].moves if move.seat == seat)
+            / 1_000_000,
             0.01 * seat,
             (2048 + seat) / 1024,
         )
