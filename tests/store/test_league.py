@@ -393,7 +393,7 @@ def test_early_stop_before_a_played_game_is_refused(league):
 def test_replaced_games_continue_the_played_ones(league):
     rows = filled(league)
     others = filled(league, "other")
-    played_games = [row for row in rows if row.match == 0]
+    played_games = [row for row in rows if row.match == 1]
     swap = {"ann@1.0": "dee@1.0", "dee@1.0": "ann@1.0"}
     rest = [
         replace(row, bots=tuple(swap.get(bot, bot) for bot in row.bots))
@@ -405,6 +405,16 @@ def test_replaced_games_continue_the_played_ones(league):
     assert league.schedule("cup") == played_games + rest
     assert league.schedule("other") == others
     assert league.tournament("cup").stored == len(played_games)
+
+
+def test_matches_without_games_are_removed_with_them(place):
+    with place.open(create=True) as league:
+        rows = filled(league)
+        league.replace_games("cup", rows[12:15])
+    assert {row.match for row in rows[12:15]} == {5}
+    assert place.execute("SELECT number FROM matches ORDER BY number") == [
+        (number,) for number in range(1, 6)
+    ]
 
 
 def test_played_game_is_not_replaced(league):
