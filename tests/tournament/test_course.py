@@ -224,6 +224,7 @@ WRONG = {  # the course that is played, the right course, and what is wrong
     "no games of an open ruleset": ("one ruleset settled", "all open", DIFFERS),
     "went on": ("all open", "pairs settled one by one", STAYED),
     "did not stop": ("all open", "settled at once", "but games followed"),
+    "stopped too late": ("pairs settled one by one", "settled at once", "but games followed"),
     "stopped too early": ("settled at once", "one pair open", "but the games ended"),
 }
 
