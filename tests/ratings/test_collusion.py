@@ -70,6 +70,16 @@ def test_helped_bot_is_found():
     assert pair.limit < pair.excess.value
 
 
+def test_means_are_those_of_the_games_with_and_without_the_other_bot():
+    results = simulated()
+    for pair in collusion_figures(results):
+        bot, other = results.bots.index(pair.bot), results.bots.index(pair.other)
+        together = (results.bot == other).any(axis=1)[:, None]
+        own = results.bot == bot
+        assert pair.with_other == pytest.approx(results.points[own & together].mean())
+        assert pair.without_other == pytest.approx(results.points[own & ~together].mean())
+
+
 def test_help_that_styles_explain_is_no_hint():
     """The excess is surely above 0, but smaller than 1.5 standard deviations of a bot's points in a game."""
     results = with_help(simulated(), 4)

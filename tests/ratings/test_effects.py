@@ -69,6 +69,12 @@ def test_one_incomplete_match_gives_no_figures():
     assert luck_figures(alone) == ()
 
 
+def test_luck_is_unknown_after_one_match_and_has_an_interval_after_two():
+    assert luck_figures(simulated(bots=4, matches=1)) == ()
+    [found] = luck_figures(simulated(bots=4, matches=2))
+    assert 0 <= found.hand.low <= found.hand.value <= found.hand.high <= 1
+
+
 @pytest.mark.parametrize("seats", [2, 3])
 def test_points_that_are_always_equal_have_no_shares_of_luck(seats):
     results = simulated(seats=seats, matches=3)

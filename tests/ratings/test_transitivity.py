@@ -194,6 +194,9 @@ def test_named_pairs_are_those_of_the_cycle():
     named = [(int(each.bot[3:]), int(each.other[3:])) for each in found.pairs() if each.sure]
     assert len(named) >= 3
     assert all((bot + 1) % 6 == other for bot, other in named)
+    for each in found.pairs():
+        assert each.share.value >= each.predicted
+        assert 0 <= each.share.low < each.share.value < each.share.high <= 1
 
 
 def test_order_of_games_does_not_matter():
