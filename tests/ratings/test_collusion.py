@@ -29,9 +29,9 @@ def simulated(bots=6):
     return play(rng.normal(25, 3, bots), tables(bots, 4, 20), rng)
 
 
-def with_help(results, points):
-    """Return the same games with more points for bot 0 in the games with bot 1."""
-    helper = (results.bot == 1).any(axis=1)[:, None]
+def with_help(results, points, *, every=1):
+    """Return the same games with more points for bot 0 in the games with bot 1; only in one of `every` matches."""
+    helper = ((results.bot == 1).any(axis=1) & (results.match % every == 0))[:, None]
     more = points * (helper & (results.bot == 0))
     return replace(results, score=results.score + more.astype(np.int64))
 
@@ -88,6 +88,16 @@ def test_help_that_styles_explain_is_no_hint():
     ]
     assert pair.excess.low > 0
     assert pair.excess.high < pair.limit
+    assert not pair.suspicious
+
+
+def test_excess_that_is_not_surely_above_the_practical_limit_is_no_hint():
+    """If bot 1 helps only in every second match, the excess is less certain."""
+    results = with_help(simulated(), 40, every=2)
+    [pair] = [
+        each for each in collusion_figures(results) if (each.bot, each.other) == ("bot00", "bot01")
+    ]
+    assert pair.excess.low < pair.limit < pair.excess.value
     assert not pair.suspicious
 
 
