@@ -237,8 +237,7 @@ class _GameChecks:
 
         Args:
             schedule: the computed schedule, from its first game on.
-            ahead: the error message that is raised if one of these games belongs to the first part and has a
-                record; None if such records are allowed.
+            ahead: the error message that is raised if one of these games has a record; None if records are allowed.
         """
         new = slice(self._checked, len(schedule))
         for computed, game in zip(schedule[new], self._claim.schedule[new], strict=False):
@@ -256,7 +255,7 @@ class _GameChecks:
         if record is None:
             self._missing.append(game)
             return
-        if ahead is not None and game.index < self._claim.parts[0].games:
+        if ahead is not None:
             raise Difference(ahead)
         _check_game(self._claim, game, record)
         deal_id, deck = self._last_deal
