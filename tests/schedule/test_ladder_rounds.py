@@ -34,3 +34,8 @@ def test_every_lane_has_two_games_in_a_round():
 
 def test_long_ladder_has_few_rounds():
     assert plan(10, 2, 50_000)[-1].round < 150
+
+
+def test_ladder_at_tables_that_the_bots_do_not_fill_is_refused():
+    with pytest.raises(ValueError, match="2 bots do not fill 3 seats"):
+        plan(2, 3, 10)
