@@ -282,9 +282,9 @@ def test_free_games_are_listed_only_on_request(league):
     league.add_game(replace(played(rows[1]), game_id="play-1"))
     assert [row.game_id for row in league.results()] == ["cup-1"]
     with_free = league.results(free=True)
-    assert [(row.game_id, row.tournament) for row in with_free] == [
-        ("cup-1", "cup"),
-        ("play-1", ""),
+    assert [(row.game_id, row.tournament, row.round) for row in with_free] == [
+        ("cup-1", "cup", 1),
+        ("play-1", "", 0),
     ]
     assert league.tournament("cup").stored == 1
     assert league.record("play-1").game_id == "play-1"
