@@ -552,6 +552,24 @@ async def test_batch_of_a_bot_that_was_quick_is_large(bot):
     assert await request_many(bot, BATCH_LIMIT_US // 4) == 9
 
 
+async def test_batch_of_game_starts_is_small_even_if_the_decisions_of_the_bot_were_quick(bot):
+    """Game starts may take longer than decisions, for example to load a model."""
+    pending = await bot.request()
+    bot.time.pass_us(1000)
+    bot.say(replies(("g", 1)))
+    await pending
+    bot.stream.written.clear()
+    tasks = [
+        asyncio.ensure_future(bot.session.start_game(game, START, BATCH_LIMIT_US // 4))
+        for game in MANY
+    ]
+    await run_ready_tasks()
+    assert bot.stream.written == [START * 5]
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+
+
 async def test_decision_takes_at_most_its_limit_of_the_time_of_a_batch(bot):
     """Four times the bot's slowest decision is more than the limit of a decision."""
     for game in MANY:
