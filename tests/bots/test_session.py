@@ -605,6 +605,22 @@ async def test_bot_that_lingers_pays_for_the_wait(new_bot):
     assert (await pending).elapsed_us == 1700
 
 
+async def test_bot_lingers_from_its_oldest_request_that_waits(new_bot):
+    new_bot.say(hello(max_games=9, batch_wait_us=700))
+    await new_bot.session.wait_for_hello(LIMIT_US, new_bot.time.now_ns)
+    for game in "ghi":
+        await new_bot.start(game)
+    await Rival(new_bot.cores).think()
+    pending = [await new_bot.request("g")]
+    new_bot.time.pass_us(600)
+    pending.append(await new_bot.request("h"))
+    assert new_bot.session.lingers
+    new_bot.time.pass_us(100)
+    assert not new_bot.session.lingers
+    for each in pending:
+        each.cancel()
+
+
 async def test_bot_cannot_linger_for_longer_than_the_largest_wait(new_bot):
     new_bot.say(hello(max_games=9, batch_wait_us=50 * MAX_BATCH_WAIT_US))
     await new_bot.session.wait_for_hello(LIMIT_US, new_bot.time.now_ns)
@@ -806,6 +822,12 @@ async def miss_deadline(bot, number):
     pending = await bot.request(number=number)
     await bot.timeout()
     return await expect_fault(pending)
+
+
+async def test_bot_of_one_game_that_never_replies_has_only_strikes(bot):
+    for number in range(1, MAX_MISSED + 2):
+        assert isinstance(await miss_deadline(bot, number), Strike)
+    assert bot.session.failure is None
 
 
 async def test_bot_is_unresponsive_until_it_has_replied_to_all_overdue_requests(bot):
