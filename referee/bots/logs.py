@@ -212,8 +212,9 @@ def _open_privately(path: str, flags: int) -> int:
 class _LoggedStream:
     """A stream whose messages are written to a log. For all else it is the stream itself.
 
-    A log takes no time from a bot: the event loop writes each message to the files after the session or gRPC has
-    got it. The loop does so in the order of the calls, so that no reply stands before its request.
+    The event loop writes each message to the files after the session or gRPC has got it. So a reply gets its time before it is
+    logged; but while a request is logged, the clock of the bot runs, for a fraction of a millisecond. The messages are
+    logged in the order in which `read` and `write` are called, so that no reply stands before its request.
     """
 
     def __init__(self, stream: Stream, log: BotLog) -> None:

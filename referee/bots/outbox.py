@@ -99,7 +99,8 @@ class Outbox:
         probably in time even if it decides the requests one after the other.
 
         Args:
-            reserve_us: the time to reserve for each decision, in microseconds; None to reserve its time limit.
+            reserve_us: the time to reserve for each decision after the first, in microseconds, but at most its time limit. None to
+                reserve its time limit.
             alone: whether the batch must have only one request.
         """
         batch: list[PendingRequest] = []
@@ -185,7 +186,10 @@ class Claimant(Protocol):
 
     @property
     def lingers(self) -> bool:
-        """Whether the bot accepts to wait for more requests. Others get a core before it, but it does not wait for a free core."""
+        """Whether the bot may wait for more requests.
+
+        Bots that do not linger get a core before it. If no other bot wants a core, it gets one at once.
+        """
         ...
 
     def begin(self) -> None:

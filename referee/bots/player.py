@@ -186,8 +186,8 @@ class SeatStart:
     """Turns requests into messages. All seats of the game share one encoder."""
     is_timed: bool = True
     """False if the bot may take any time for its decisions. It is told the limits all the same."""
-    league_id: str = ""
-    """The id of the game in the league, for the logs. If it is empty, the logs use the opaque id."""
+    log_name: str = ""
+    """The name of the game in the logs, such as its id in the league. If it is empty, the logs use the opaque id."""
 
 
 class BotPlayer:
@@ -215,7 +215,7 @@ class BotPlayer:
         """
         player = cls(process, start)
         if process.log is not None:
-            process.log.begin(start.game_id, start.league_id or start.game_id)
+            process.log.begin(start.game_id, start.log_name or start.game_id)
         try:
             await process.session.start_game(start.game_id, start.message, limit_us)
         except BotFault as fault:

@@ -297,8 +297,8 @@ class Session:
         if self._has_core:
             self._has_core = False
             self._cores.release()
-        # A reply that the bot has sent is handed on only with the other replies of its batch, and until then its request is
-        # a candidate too. Otherwise a bot could reply to all requests but one, and so choose the game that its exit costs.
+        # Callers get the replies of a batch together. A request whose reply has come, but whose batch is not complete, can
+        # still be chosen. Otherwise a bot could reply to all requests but one, and so choose the game that its exit costs.
         candidates = [each for each in self._requests.pending.values() if not each.reply.done()]
         if candidates:
             self._charged_game = secrets.choice(candidates).game_id

@@ -177,6 +177,14 @@ _PROCESS_CAUSES = {Cause.CRASH, Cause.EXITED_EARLY, Cause.HANDSHAKE}
 """For these causes, `Evidence.detail` is a sentence without its subject, such as "exited with 1"."""
 
 
+def dropped_text(count: int) -> str:
+    """Return a sentence without its full stop about messages of a bot that the referee has dropped."""
+    return (
+        f"{count_text(count, 'message')} of the bot belonged to no pending request and had no effect:"
+        " reply once to each request, with its game_id and decision_id"
+    )
+
+
 def kind_name(kind: DecisionKind) -> str:
     """Return the name of a kind of decision for people, such as `take or leave`."""
     return kind.value.replace("-", " ")

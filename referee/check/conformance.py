@@ -18,6 +18,7 @@ from referee.check import (
     StepVerdict,
     Strength,
     count_text,
+    dropped_text,
     inform,
     kind_name,
     pass_with,
@@ -319,13 +320,9 @@ class _Check:
             self._measurements.add_decision(decision.kind, decision.elapsed_us)
         self._tables += tables[: len(played)]
         shortfall = "" if len(played) == len(tables) else f" of {len(tables)}, because it is slow"
-        unmatched = (
-            f"\nbut {dropped} of its replies matched no pending request, and were dropped: each request gets one reply"
-            if dropped
-            else ""
-        )
+        stray = f"\n{dropped_text(dropped)}" if dropped else ""
         return pass_with(
-            f"{count_text(len(decisions), 'decision')} in {count_text(len(played), 'game')}{shortfall}{unmatched}"
+            f"{count_text(len(decisions), 'decision')} in {count_text(len(played), 'game')}{shortfall}{stray}"
         )
 
     async def _report_latency(self) -> Finding:

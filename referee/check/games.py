@@ -211,7 +211,7 @@ async def start_game(
         names=(),
         max_strikes=1,
     )
-    seat_start = SeatStart(game_id, start, messages.RequestEncoder(game_id), league_id=game.name)
+    seat_start = SeatStart(game_id, start, messages.RequestEncoder(game_id), log_name=game.name)
     process.change_games(1)
     limit_us = bot.clocks.game_start_us
     try:

@@ -224,7 +224,7 @@ class LazyGroup(TyperGroup):
         if name in self._modules:
             app: typer.Typer = import_module(f"referee.cli.{self._modules.pop(name)}").app
             group = typer.main.get_group(app)
-            # the module of `ratings` has no command of this name: its group is the command, with further commands
+            # `referee ratings` is a command and a group: its module has no command `ratings`, so the group itself runs
             command = self.commands[name] = group.commands.get(name, group)
             for each in (command, *getattr(command, "commands", {}).values()):
                 _tidy_help(each)

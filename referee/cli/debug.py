@@ -17,7 +17,7 @@ from referee import toml_file
 from referee.bots import BotSpec
 from referee.bots.logs import LogSettings
 from referee.bots.manifest import load_manifest
-from referee.check import action_text, count_text, fault_text, kind_name
+from referee.check import action_text, count_text, dropped_text, fault_text, kind_name
 from referee.cli.isolation import (
     IsolationOption,
     RequireOption,
@@ -55,7 +55,7 @@ from referee.store.league import League
 from referee.tournament.rerun import (
     Exchange,
     StoredSeat,
-    UnmatchedReply,
+    StrayMessage,
     find_stored_seat,
     rerun,
 )
@@ -217,22 +217,24 @@ class RerunView:
         self._names = names
         self._narrator = Narrator(names)
         self._requests = 0
+        self._dropped = 0
+        """How many messages of the bot were dropped."""
         self._differences = 0
         """How many outcomes were not as stored."""
         self.faults = 0
         """How many faults the bot has had, illegal actions included."""
 
-    def lines(self, step: Request | UnmatchedReply | Exchange) -> Iterator[RenderableType]:
+    def lines(self, step: Request | StrayMessage | Exchange) -> Iterator[RenderableType]:
         """Yield the lines of a step of the rerun."""
         match step:
             case Request():
                 yield from map(self._narrator.line, step.events)
                 kind = kind_name(step.decision.kind)
                 yield Text(f"request {step.number}, turn {step.view.turn}: {kind}", "bold cyan")
-            case UnmatchedReply(request):
+            case StrayMessage(pending):
                 hint = (
-                    "a reply came that belongs to no pending request: its game_id or decision_id is wrong, or it is a second reply;"
-                    f" the pending request has the decision_id {request.number}"
+                    "a message came that belongs to no pending request, such as a reply with a wrong game_id or decision_id;"
+                    f" the pending request has the decision_id {pending.number}"
                 )
                 yield _part("dropped", hint, "yellow")
             case Exchange():
@@ -246,6 +248,7 @@ class RerunView:
         request = exchange.request
         is_fault = exchange.is_illegal or isinstance(exchange.outcome, BotFault)
         self._requests += 1
+        self._dropped += exchange.dropped
         self._differences += not exchange.is_as_stored
         self.faults += is_fault
         if is_fault or exchange.stored_fault is not None or not exchange.is_as_stored:
@@ -260,10 +263,11 @@ class RerunView:
             yield _part("printed", exchange.printed.rstrip("\n"))
 
     def summary(self) -> str:
-        """Return the last line: how many requests there were, and how many outcomes were not as stored."""
+        """Return the last line: how many requests, outcomes that were not as stored, and dropped messages there were."""
         differing = f"{self._differences} not as stored" if self._differences else "all as stored"
+        stray = f" {dropped_text(self._dropped)}." if self._dropped else ""
         return f"{count_text(self._requests, 'request')}" + (
-            f": {differing}." if self._requests else "."
+            f": {differing}.{stray}" if self._requests else "."
         )
 
 

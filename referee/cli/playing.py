@@ -56,6 +56,7 @@ from referee.reports.selection import GameFilter, current_ratings
 from referee.reports.verdicts import judge_newest_look, name_deviations
 from referee.sandbox import Isolation
 from referee.sandbox.ladder import make_launcher
+from referee.schedule.budget import Unit
 from referee.store.league import League, url_without_password
 from referee.tournament.config import TournamentConfig, part_title
 from referee.tournament.create import Tournament, create_tournament, enter_bots, find_tournament
@@ -136,10 +137,9 @@ def open_new_tournament(
             )
             if tournament.name != config.name:
                 _print_other(store, config.name, tournament.name, settings.out)
-            if config.budget is not None and str(config.budget) != f"{config.games} games":
-                settings.out.print(
-                    f"The budget of {config.budget} is enough for {config.games} games."
-                )
+            budget = config.budget
+            if budget is not None and (budget.unit, budget.amount) != (Unit.GAMES, config.games):
+                settings.out.print(f"The budget of {budget} is enough for {config.games} games.")
             yield store, tournament, under, interrupts
 
 

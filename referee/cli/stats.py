@@ -172,7 +172,7 @@ def transitivity(
 ) -> None:
     """Test whether one number per bot explains the results, and show the pairs that deviate.
 
-    Each row of the table shows how often the first bot of a pair ranked higher than the second, and how often it should by their strengths.
+    Each row of the table shows how often the first bot of a pair ranked higher than the second, and how often their strengths predict that.
     Ties do not count, and neither do games in which one of the two bots forfeited. If a beats b, b beats c, and c beats a, then no ratings explain the results. One test covers all
     pairs of a ruleset. If one number per bot explains the results, the chance that the test says otherwise is at most 5 %.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -138,6 +139,7 @@ def export(
     Example: referee tournament export demo
     """
     path = output or Path(f"{name}.zip")
+    _check_output(path)
     with League.open(league, create=False, db=db) as store:
         archive = archive_of(store, roster_of(store), name)
     _write(path, archive.data)
@@ -153,14 +155,22 @@ def export(
     )
 
 
+def _check_output(path: Path) -> None:
+    """Raise UserError if something exists at the path that is not an archive, or cannot be read."""
+    try:
+        is_taken = path.exists() and not (path.is_file() and is_archive(path))
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from error
+    if is_taken:
+        raise UserError(
+            f"{path}: this exists already and is not an archive; choose another --output"
+        )
+
+
 def _write(path: Path, data: bytes) -> None:
     """Write a file completely or not at all. Raises UserError if the file cannot be written."""
-    unfinished = Path(f"{path}.part")
+    unfinished = Path(f"{path}.{secrets.token_hex(4)}.part")
     try:
-        if path.exists() and not (path.is_file() and is_archive(path)):
-            raise UserError(
-                f"{path}: this exists already and is not an archive; choose another --output"
-            )
         unfinished.write_bytes(data)
         unfinished.replace(path)
     except OSError as error:

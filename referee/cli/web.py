@@ -125,8 +125,8 @@ def report(
     if written.hidden:
         games = _count(written.hidden, "more game")
         lines.append(
-            f"There is no replay of {games} yet, because the deals are not yet played in all seatings;"
-            " --spoilers shows them all the same."
+            f"There is no replay of {games} yet, because the deals are not yet played in all seatings."
+            " With --spoilers there is; do not show it to authors of bots."
         )
     if written.damaged:
         lines.append(_describe_damaged(written.damaged))

@@ -172,6 +172,6 @@ def _describe(entry: BotEntry, place: Path) -> str | dict[str, Any]:
 
 
 def _relative(folder: Path, place: Path) -> str:
-    """Return the path of `folder` from `place`. It begins with a dot, because else a text without a slash names a bot of the league."""
+    """Return the path of `folder` from `place`. It begins with a dot: `bot` would name a bot of the league."""
     path = os.path.relpath(folder, place)
     return path if path.startswith(".") else f"./{path}"

@@ -121,13 +121,14 @@ def _check_faults(record: GameRecord) -> None:
         right = strikes[record.max_strikes - 1 :]
         if forfeits != right:
             raise Difference(
-                f"seat {seat} has {len(strikes)} strikes, and must forfeit at strike {record.max_strikes};"
-                f" this forfeit must be at {_name_moves(right[:1])}, and is at {_name_moves(forfeits)}"
+                f"seat {seat} has {len(strikes)} strikes, and a seat forfeits at strike {record.max_strikes};"
+                f" expected: {_name_forfeit(right[:1])}; recorded: {_name_forfeit(forfeits)}"
             )
 
 
-def _name_moves(indexes: Sequence[int]) -> str:
-    return " and ".join(f"move {index + 1}" for index in indexes) or "no move"
+def _name_forfeit(moves: Sequence[int]) -> str:
+    places = " and ".join(f"at move {index + 1}" for index in moves)
+    return f"a forfeit because of strikes {places}" if places else "no such forfeit"
 
 
 def _find_first_request(moves: Sequence[Move]) -> int:

@@ -13,7 +13,8 @@ of effective score contributions (Hemerik, Goeman and Finos, "Robust testing in 
 sign-flipping score contributions", 2020). All games of a match get the same sign, so they may depend on each other.
 
 First, two parts are removed from the deviations: what slightly different skills would explain, and what another link
-would explain. The lead of a pair is the difference of its skills. The link is the curve from leads to shares; others
+would explain. The lead of a pair is the difference of its skills, in standard deviations of the
+difference of two performances. The link is the curve from leads to shares; others
 have flatter or steeper ends than the normal distribution.
 
 In the shapes of arrays, n is the number of bots, M of matches, P of pairs with decided comparisons, and B of sign flips.
@@ -36,7 +37,7 @@ from referee.result_columns import Flags, Floats, Ints
 _FLIPS = 1_000
 """Number of sign flips."""
 _LINK_DEVIATION = 0.1
-"""Another link adds `factor * lead ** 3` to each lead. This is the standard deviation of the prior of `factor`, which is about
+"""Another link adds `factor * lead ** 3` to each lead. The prior of `factor` has this standard deviation. The factor is about
 -0.05 if performances have the t distribution with 3 degrees of freedom. Without this prior, an absurd link could explain
 away a cycle of three bots."""
 _RARE = 5
@@ -82,7 +83,7 @@ class Transitivity:
         self._games = sums.pair_decided[decisive].astype(np.float64)
         self._model = _Model(self._pairs, _sum(self._decided), _sum(self._won), len(bots), settings)
         self._comparisons = int((sums.games > 0).sum()) - len(sums.games)
-        """Upper limit of independent comparisons: the sum over all matches of the number of bots minus 1."""
+        """Upper limit of the number of independent comparisons: the sum over all matches of the number of bots minus 1."""
 
     @cached_property
     def p_value(self) -> float | None:
@@ -93,7 +94,7 @@ class Transitivity:
         """
         if not len(self._flipped):
             return None
-        # A score test. With these weights it is most sensitive if the leads of all pairs deviate at random by equally much.
+        # A score test. These weights make it most sensitive to random deviations that have the same size in all leads.
         weights = self._model.score_weight**2
         found = (self._model.deviations**2 * weights).sum()
         drawn = (self._flipped**2 * weights).sum(axis=1)
@@ -135,8 +136,8 @@ class Transitivity:
     def _sure(self) -> Flags:
         """(P,) `DeviationFigures.sure`.
 
-        The test over all pairs must be significant. Also, the deviation of the pair must be larger than the largest deviation of all
-        pairs in 95 % of the draws with random signs.
+        The test over all pairs must be significant. Also, in at least 95 % of the draws with random signs, no pair may have a deviation
+        as large as the real one of this pair.
         """
         if not self.misleads:
             return np.zeros(len(self._pairs), dtype=bool)

@@ -18,7 +18,7 @@ from referee.rules.actions import Action, Choice, DrawDisplay, Play
 from referee.rules.ruleset import Ruleset
 
 
-def _name_seats(seats: tuple[int, ...]) -> str:
+def _list_seats(seats: tuple[int, ...]) -> str:
     return ", ".join(f"seat {seat}" for seat in seats) or NOTHING
 
 
@@ -36,7 +36,7 @@ class GameRow:
     """`name@version` of each seat, seat 0 first. Scores and ranks are in seat order too."""
     scores: Annotated[tuple[int, ...], Column("scores", wrap=True)]
     ranks: Annotated[tuple[int, ...], Column("ranks", wrap=True)]
-    forfeited: Annotated[tuple[int, ...], Column("forfeited", wrap=True, show=_name_seats)]
+    forfeited: Annotated[tuple[int, ...], Column("forfeited", wrap=True, show=_list_seats)]
     """The seats that forfeited the game."""
 
 

@@ -41,13 +41,20 @@ def find_bot(league: League, text: str) -> StoredBot:
         matching = [row for row in versions if row.version == version]
     else:
         matching = [row for row in versions if row.retired_at_us is None]
-    if not matching:
-        there = ", ".join(
-            f"{row.version}{' (retired)' if row.retired_at_us else ''}" for row in versions
+    if matching:
+        return matching[-1]
+    if all(row.version == PERSON for row in versions):
+        raise NotFoundError(f"{league.where}: {name!r} is a person, not a bot")
+    there = ", ".join(
+        f"{row.version}{' (retired)' if row.retired_at_us else ''}" for row in versions
+    )
+    if at:
+        raise NotFoundError(
+            f"{league.where}: there is no version {version!r} of {name!r}; there are: {there}"
         )
-        what = f"version {version!r}" if at else "version that is not retired"
-        raise NotFoundError(f"{league.where}: there is no {what} of {name!r}; there are: {there}")
-    return matching[-1]
+    raise NotFoundError(
+        f"{league.where}: all versions of {name!r} are retired: {there}; to let it play, submit it again"
+    )
 
 
 def look_up_bot(league: League, text: str) -> StoredBot:

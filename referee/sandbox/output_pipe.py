@@ -31,7 +31,7 @@ _PAUSE_S = 0.001
 def open_output() -> Iterator[tuple[int, asyncio.StreamReader]]:
     """Open the pipe for an output of a program. Yield the end for the program, and a reader of the output.
 
-    Start the program inside the context. When the context ends, a thread closes this process's copy of the end for the program, and
+    Start the program inside the context. When the context ends, a thread closes the writing end of the pipe in this process, and
     begins to read.
 
     Raises OSError if no file descriptor or no thread is left.
@@ -79,9 +79,8 @@ class _OutputPipe(asyncio.ReadTransport):
         """Gets an item for each chunk that the thread may read. When nobody uses the reader any more, the callback of the weak reference
         below puts one more item, so that the thread wakes up and ends. This callback can run in the middle of another `put`; of
         Python's queues only `SimpleQueue` allows that."""
-        wanted = (
-            self._wanted
-        )  # with `self` in the callback, the thread would keep this object alive
+        # with `self` in the callback, the thread would keep this object alive
+        wanted = self._wanted
         feed_ref = weakref.WeakMethod(self._feed, lambda _: wanted.put(None))
         reading_end, self.writing_end = os.pipe()
         ends = reading_end, self.writing_end

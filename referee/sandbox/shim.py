@@ -275,7 +275,10 @@ def _install_filter(text: str) -> None:
     buffer = ctypes.create_string_buffer(program)
     size = len(program) // _INSTRUCTION_BYTES
     description = struct.pack("HP", size, ctypes.addressof(buffer))  # struct sock_fprog
-    _LIBC.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, description)
+    if _LIBC.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, description):
+        number = ctypes.get_errno()
+        if number != errno.EINVAL:  # the kernel has no filters
+            raise OSError(number, os.strerror(number), "seccomp")
 
 
 def _prepare_descriptors(report: int, contents: list[bytes]) -> int:

@@ -231,10 +231,10 @@ class StartReport:
 
 _ADVICE = {
     errno.ENOENT: "; if this file exists, the program in its first line (#!) does not, perhaps because the file has Windows line ends",
-    errno.EACCES: "; `chmod +x` makes a file executable",
-    errno.ENOEXEC: "; the first line of a script must be #! and the path of a program",
+    errno.EACCES: "; it must be a file that may be executed (`chmod +x`)",
+    errno.ENOEXEC: "; it must be a program for this machine, or a script whose first line is #! and the path of a program",
 }
-"""What to say after the kernel's message, by error number, if the program is a file of the bot."""
+"""What to say after the kernel's message about a program, by error number."""
 
 
 def parse_failure(report: str, program: str) -> Forfeit | VoidGame:

@@ -55,7 +55,7 @@ def main() -> None:
     """Remove all objects of the user that the command line names."""
     uid = int(sys.argv[1])
     os.setgroups([])
-    os.setresuid(uid + 1, uid, uid + 1)  # processes of the user cannot kill this process
+    os.setresuid(uid + 1, uid, uid + 1)  # see `sweeper.kill_user`
     for kind, number in list_objects(uid):
         REMOVE_IPC[kind](number)
 

@@ -32,8 +32,8 @@ from referee.sandbox.system_v import REMOVER, list_objects
 _USER_IDS = (range(66_000, 67_000, 2), range(61_184, 62_184, 2))
 """Linux distributions leave the first range free. The second belongs to systemd, which uses few ids of it.
 
-A program gets an even id. The odd id above it belongs to the helper that ends the processes of the even id: see
-`sweeper.py`.
+A program gets an even id. The odd id above it belongs to the helpers of the even id: `sweeper.py` and
+`system_v.py`.
 """
 _KILL_LIMIT_S = 20.0
 """After this time, `UserIdLease.kill_processes` gives up. Only a process that the kernel cannot end lasts so long, or a
@@ -79,7 +79,7 @@ class UserIdLease:
     def remove_leftovers(self) -> None:
         """Remove what the user has left in the folders for temporary files, and its shared memory, semaphores and queues.
 
-        Call this after `kill_processes`. Folders of other users are not searched.
+        Call this after `kill_processes`. Only files directly in these folders are removed.
         """
         _remove_files(self.uid)
         if list_objects(self.uid):
@@ -91,7 +91,7 @@ class UserIdLease:
         """Run a helper with the user id as its argument. Raises OSError if there is no room for it.
 
         The helper holds the lock too. If the referee is killed, the helper may still run. Without the lock, another
-        referee could give the user id to a program, and the helper would kill that program.
+        referee could give the user id to a program, and the helper would treat that program and its objects as leftovers.
         """
         assert self._lock is not None  # noqa: S101 - the caller still has the lease
         subprocess.run(

@@ -6,9 +6,8 @@ occurs in the base block. So the search for thousands of tables becomes a search
 any two differences may differ by 1 at most. Mathematicians call base blocks in which all
 differences occur equally often a cyclic difference family.
 
-If the number of matches is no multiple of n, one more base block is moved by some of these numbers of positions only:
-the last block. Several such lists of offsets are tried; in each list, every offset is a fixed stride after the one
-before. In the tables of the last block, the numbers of matches of any two bots must differ by 1 at most. Two bots may meet
+If the number of matches is no multiple of n, one more base block, the last block, is moved by fewer than n offsets.
+Several lists of offsets are tried. In each list the offsets go around the circle in equal strides. In the tables of the last block, the numbers of matches of any two bots must differ by 1 at most. Two bots may meet
 there once at most, and only if their difference is among the rarest.
 
 The search uses `Random.random` with a fixed seed. Python guarantees the sequence of these numbers, so the
@@ -28,15 +27,15 @@ from referee.schedule.cyclic_orders import choose_block_orders
 _TRIES = 6
 """The largest number of searches, each with other random numbers."""
 _STEPS = 20_000
-"""A search for base blocks has at most this many steps …"""
+"""The most steps of a search for base blocks, without those of `_STEPS_PER_BLOCK`."""
 _STEPS_PER_BLOCK = 20
-"""… plus this many for each block."""
+"""The steps that each block adds to this limit."""
 _CHECK_EVERY = 50
 """Number of steps after which the search tests again whether it has reached its goal."""
 _BLOCKS = 300
 """The largest number of random blocks that are tried as the last block."""
 _EFFORT = 300_000
-"""The search for the last block looks at about this many positions of bots at most, which limits its time."""
+"""Limits the time of the search for the last block: blocks x lists of offsets x bots is at most about this."""
 
 
 def cyclic_tables(bots: int, seats: int, matches: int) -> list[list[BotTable]] | None:
@@ -158,7 +157,7 @@ def _find_last(
             continue
         tried.add(block)
         for offsets, marks in zip(choices, marked, strict=True):
-            # each slice has the matches of one bot of the block by position: the marks, moved to this bot
+            # for each bot of the block, a slice marks the positions that it has in the moved tables
             plays = list(
                 map(sum, zip(*(marks[-bot - bots :][:bots] for bot in block), strict=True))
             )

@@ -133,8 +133,9 @@ class League:
         self._database.upgrade()
 
     def _missing_error(self) -> UserError:
+        option = "--league" if self.db is None else "--db"
         return UserError(
-            f"{self.where}: there is no league here; `referee tournament run FILE` makes one, or choose another with --league"
+            f"{self.where}: there is no league here; `referee tournament run FILE` makes one, or choose another with {option}"
         )
 
     def __enter__(self) -> Self:

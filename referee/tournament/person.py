@@ -115,8 +115,10 @@ def play_with_person(connection: Connection, game: PersonGame) -> None:
     with connection, suppress(OSError):  # if the connection is broken, nobody waits for news
         try:
             uvloop.run(_play(connection, game))
-        except (RefereeError, OSError) as error:
+        except RefereeError as error:
             connection.send(Failed(str(error)))
+        except OSError as error:
+            connection.send(Failed(f"This machine cannot go on: {error.strerror or error}."))
         except asyncio.CancelledError:
             pass  # the parent has closed the connection
 

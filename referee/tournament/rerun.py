@@ -35,8 +35,8 @@ _LATE = {Cause.TIMEOUT, Cause.OUT_OF_TIME}
 """The causes of faults that a rerun without time limits cannot have."""
 _OUTPUT_DELAY_S = 0.02
 """After a reply: how many seconds to wait for what the bot has printed before it."""
-_LOOK_EVERY_S = 0.5
-"""While a request is pending: how many seconds pass between two looks at the replies that were dropped."""
+_CHECK_EVERY_S = 0.5
+"""While a request is pending: how often, in seconds, to check whether messages of the bot were dropped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +108,8 @@ class Exchange(NamedTuple):
     """The reply, which may be illegal, or the fault."""
     printed: str
     """What the bot has printed since the exchange before, control characters escaped."""
+    dropped: int = 0
+    """How many messages of the bot were dropped since the exchange before; see `GameRecord.dropped`."""
 
     @property
     def is_illegal(self) -> bool:
@@ -132,10 +134,10 @@ class Exchange(NamedTuple):
         return fault.cause in _LATE and outcome.lag_us > 0
 
 
-class UnmatchedReply(NamedTuple):
-    """While a request is pending, the bot has sent a reply that belongs to no pending request."""
+class StrayMessage(NamedTuple):
+    """While a request is pending, the bot has sent a message that belongs to no pending request."""
 
-    request: Request
+    pending: Request
 
 
 async def rerun(
@@ -145,10 +147,10 @@ async def rerun(
     *,
     last_move: int,
     logs: LogSettings | None = None,
-) -> AsyncIterator[Request | UnmatchedReply | Exchange]:
+) -> AsyncIterator[Request | StrayMessage | Exchange]:
     """Start the bot, and send it the requests of the seat. The bot is ended afterwards.
 
-    Yield each request just before it is sent, then an `UnmatchedReply` at most, then the `Exchange`.
+    Yield each request just before it is sent, then at most one `StrayMessage`, then the `Exchange`.
 
     Args:
         stored: the seat whose requests the bot gets.
@@ -169,18 +171,18 @@ async def rerun(
         try:
             process.change_games(1)
             player = await BotPlayer.join(process, _make_seat_start(stored), UNLIMITED_US)
+            dropped = player.dropped
             for request, move in stored.requests():
                 if request.number > last_move + 1:
                     return
                 yield request
                 outcome: Reply | BotFault
-                dropped = player.dropped
                 deciding = asyncio.ensure_future(player.decide(request))
                 try:
                     while not deciding.done():
-                        await asyncio.wait((deciding,), timeout=_LOOK_EVERY_S)
+                        await asyncio.wait((deciding,), timeout=_CHECK_EVERY_S)
                         if not deciding.done() and player.dropped > dropped:
-                            yield UnmatchedReply(request)
+                            yield StrayMessage(request)
                             break
                     outcome = await deciding
                 except BotFault as fault:
@@ -189,7 +191,8 @@ async def rerun(
                     deciding.cancel()
                 await asyncio.sleep(_OUTPUT_DELAY_S)
                 fault_then = faults.get(request.number - 1) if move.stand_in else None
-                yield Exchange(request, move, fault_then, outcome, printed.take())
+                newly_dropped, dropped = player.dropped - dropped, player.dropped
+                yield Exchange(request, move, fault_then, outcome, printed.take(), newly_dropped)
                 if isinstance(outcome, Forfeit):
                     return
         finally:
@@ -208,7 +211,7 @@ def _make_seat_start(stored: StoredSeat) -> SeatStart:
         max_strikes=record.max_strikes,
     )
     encoder = messages.RequestEncoder(stored.opaque_id)
-    return SeatStart(stored.opaque_id, start, encoder, is_timed=False, league_id=record.game_id)
+    return SeatStart(stored.opaque_id, start, encoder, is_timed=False, log_name=record.game_id)
 
 
 class _Printed:

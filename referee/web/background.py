@@ -78,7 +78,7 @@ class BackgroundRatings:
                 raise NotReadyError
             if computed is games:
                 if computation.exception() is not None:
-                    self._forget(games)
+                    self._forget(computation)
                 return computation.result()
 
     def _begin(self, games: ResultColumns) -> Computation:
@@ -89,10 +89,10 @@ class BackgroundRatings:
                 latest = self._latest = games, _begin_in_thread(self._rate, games)
             return latest
 
-    def _forget(self, games: ResultColumns) -> None:
-        """Forget the failed computation for `games`, so that the next call tries again."""
+    def _forget(self, failed: Future[Ratings]) -> None:
+        """Forget a failed computation, so that the next call tries again."""
         with self._lock:
-            if self._latest is not None and self._latest[0] is games:
+            if self._latest is not None and self._latest[1] is failed:
                 self._latest = None
 
     def _rate(self, games: ResultColumns) -> Ratings:

@@ -121,7 +121,10 @@ async def test_program_that_a_shell_misses_comes_with_installation_advice(tmp_pa
 
 async def test_missing_program_of_the_bots_folder_is_named(tmp_path):
     result = await run_build(tmp_path, "./configure")
-    assert result.reason.startswith("cannot be started: ./configure: No such file or directory")
+    assert result.reason == (
+        "cannot be started: ./configure: No such file or directory; if this file exists, the program in its first line (#!)"
+        " does not, perhaps because the file has Windows line ends"
+    )
 
 
 GRPC = "gRPC for C++: `apt install libgrpc++-dev protobuf-compiler-grpc`"

@@ -320,7 +320,7 @@ async def test_bot_that_replies_twice_passes_and_hears_of_it(tmp_path):
     folder = bot_folder(tmp_path / "bot", "repeats_itself", more='rulesets = ["duel"]')
     report = await check_and_assert_clean(folder)
     assert failed_steps(report) == []
-    assert "matched no pending request, and were dropped" in text_of(
+    assert "messages of the bot belonged to no pending request" in text_of(
         report, "full games: 2 players"
     )
 

@@ -1,6 +1,7 @@
 """`referee bots debug`: a bot gets the requests of a stored game again."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -29,11 +30,9 @@ class Mine(Bot):
 run(Mine)
 """
 
-WRONG_IDS = (
-    (SAMPLE_BOTS.parent / "tests" / "bench" / "echo_bot.py")
-    .read_text()
-    .replace("decision_id=request.decision_id", "decision_id=request.decision_id + 1")
-)
+ECHO = (SAMPLE_BOTS.parent / "tests" / "bench" / "echo_bot.py").read_text()
+WRONG_IDS = ECHO.replace("decision_id=request.decision_id", "decision_id=request.decision_id + 1")
+TWICE = ECHO.replace("await call.write(answer", "for _ in range(2): await call.write(answer")
 LATE = """
 import time
 from referee.sdk import Bot, run
@@ -113,8 +112,16 @@ def test_pending_request_and_its_id_are_shown_when_a_reply_has_a_wrong_id(here):
         assert debug.stdout.readline().startswith("wrong_ids@1 gets the requests of seat 1")
         lines = [debug.stdout.readline() for _ in range(3)]
         assert lines[1] == "request 2, turn 2: play\n"
-        assert " dropped  a reply came that belongs to no pending request" in lines[-1]
+        assert " dropped  a message came that belongs to no pending request" in lines[-1]
         debug.terminate()
+
+
+@pytest.mark.extended("plays games with real bots")
+def test_number_of_second_replies_is_in_the_last_line(here):
+    here.bot("twice", TWICE)
+    done = here.referee("bots", "debug", "./twice", "cup-1", "--seat", "1")
+    shown = " ".join(done.stdout.split())
+    assert re.search(r"\. \d+ messages of the bot belonged to no pending request", shown)
 
 
 @pytest.mark.extended("plays games with real bots")

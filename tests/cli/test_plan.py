@@ -145,6 +145,7 @@ def test_budget_too_small_for_all_tables_is_planned_played_and_verified(here):
     assert row["meetings_per_pair"] == [1, 2]
     done = here.referee("tournament", "run", file, "--league", "small")
     assert done.returncode == 0, done.stderr
+    assert "The budget" not in done.stdout, "it is enough for just these games"
     checked = here.referee("verify", "small", "--league", "small")
     assert (checked.returncode, checked.stderr) == (0, "")
 

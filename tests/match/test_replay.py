@@ -104,23 +104,29 @@ async def test_wrong_number_of_strikes_for_a_forfeit_is_a_difference():
     for changed, message in (
         (
             replace(two, max_strikes=2),
-            f"seat 1 has 2 strikes, and must forfeit at strike 2; this forfeit must be at move {second}, and is at no move",
+            (
+                "seat 1 has 2 strikes, and a seat forfeits at strike 2;"
+                f" expected: a forfeit because of strikes at move {second}; recorded: no such forfeit"
+            ),
         ),
         (
             replace(three, max_strikes=4),
-            f"seat 1 has 3 strikes, and must forfeit at strike 4; this forfeit must be at no move, and is at move {third}",
+            (
+                "seat 1 has 3 strikes, and a seat forfeits at strike 4;"
+                f" expected: no such forfeit; recorded: a forfeit because of strikes at move {third}"
+            ),
         ),
         (
             replace(three, max_strikes=2),
-            f"must forfeit at strike 2; this forfeit must be at move {second}, and is at move {third}",
+            f"at move {second}; recorded: a forfeit because of strikes at move {third}",
         ),
         (
             replace(three, faults=three.faults[:-1]),
-            f"this forfeit must be at move {third}, and is at no move",
+            f"at move {third}; recorded: no such forfeit",
         ),
         (
             replace(three, faults=three.faults[1:]),
-            f"this forfeit must be at no move, and is at move {third}",
+            f"expected: no such forfeit; recorded: a forfeit because of strikes at move {third}",
         ),
         (replace(three, faults=three.faults[::-1]), "seat 1 has a fault after its forfeit"),
     ):

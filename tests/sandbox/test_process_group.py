@@ -126,7 +126,7 @@ async def test_missing_program_is_no_start(refused):
 async def test_program_without_execute_permission_does_not_start(refused, tmp_path):
     (tmp_path / "bot").write_text("#!/bin/sh\n")
     assert await refused("./bot") == (
-        "cannot be started: ./bot: Permission denied; `chmod +x` makes a file executable"
+        "cannot be started: ./bot: Permission denied; it must be a file that may be executed (`chmod +x`)"
     )
 
 
@@ -134,7 +134,8 @@ async def test_script_without_an_interpreter_line_does_not_start(refused, tmp_pa
     (tmp_path / "bot").write_text("print()\n")
     (tmp_path / "bot").chmod(0o755)
     assert await refused("./bot") == (
-        "cannot be started: ./bot: Exec format error; the first line of a script must be #! and the path of a program"
+        "cannot be started: ./bot: Exec format error; it must be a program for this machine, or a script whose first line"
+        " is #! and the path of a program"
     )
 
 
@@ -150,7 +151,9 @@ async def test_script_with_a_missing_interpreter_does_not_start(refused, tmp_pat
 
 async def test_folder_instead_of_a_program_does_not_start(refused, tmp_path):
     (tmp_path / "bot").mkdir()
-    assert (await refused("./bot")).startswith("cannot be started: ./bot: Permission denied")
+    assert await refused("./bot") == (
+        "cannot be started: ./bot: Permission denied; it must be a file that may be executed (`chmod +x`)"
+    )
 
 
 async def test_missing_working_directory_is_no_start(tmp_path):

@@ -229,9 +229,18 @@ async def test_program_may_have_the_smallest_limit_of_open_files(python):
 @pytest.mark.parametrize(
     ("command", "why"),
     [
-        (("./missing",), "./missing: No such file or directory"),
+        (
+            ("./missing",),
+            (
+                "./missing: No such file or directory; if this file exists, the program in its first line (#!) does not,"
+                " perhaps because the file has Windows line ends"
+            ),
+        ),
         (("no-such-program",), "no-such-program is not installed, or not in PATH"),
-        (("./own.txt",), "./own.txt: Permission denied"),
+        (
+            ("./own.txt",),
+            "./own.txt: Permission denied; it must be a file that may be executed (`chmod +x`)",
+        ),
     ],
 )
 async def test_program_that_cannot_be_started_is_no_start(launch, place, command, why):

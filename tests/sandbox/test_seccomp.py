@@ -194,6 +194,15 @@ def test_call_numbers_agree_with_the_kernels_headers(machine):
     assert {name: int(in_header[name]) for name in numbers} == numbers
 
 
+def test_numbers_of_32_bit_programs_agree_with_the_kernels_header():
+    header = Path("/usr/include/x86_64-linux-gnu/asm/unistd_32.h")
+    if not header.exists():
+        pytest.skip(f"{header} is not installed: `apt install linux-libc-dev`")
+    in_header = dict(re.findall(r"#define __NR_(\w+)\s+(\d+)", header.read_text()))
+    numbers = tuple(int(in_header[name]) for name in ("add_key", "keyctl", "request_key"))
+    assert seccomp.ARCHITECTURES["x86_64"].keys_32 == numbers
+
+
 def test_sysinfo_filters_ask_or_refuse_that_call_only(machine):
     known = seccomp.ARCHITECTURES[machine]
     for program, answer in zip(

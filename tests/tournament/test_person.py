@@ -210,7 +210,7 @@ def play_without_descriptors(connection, game):
 def test_lack_of_resources_is_told():
     game = order(PERSON, sample("greedy"))
     with hosted(game, play_without_descriptors) as (connection, _):
-        assert next_news(connection) == Failed("[Errno 24] Too many open files")
+        assert next_news(connection) == Failed("This machine cannot go on: Too many open files.")
 
 
 @pytest.mark.extended("plays more games")
