@@ -1,7 +1,7 @@
 """The functions that the driver of a tournament calls in a Dask worker: deploy a tournament, add bots, play, leave.
 
-A deployment is one run of a tournament by one driver. For each deployment, a Dask worker has one game process, which
-`tournament.workers` starts and watches as on the driver's machine. Dask's own threads and messages are outside of it.
+A deployment is one run of a tournament by one driver, on one Dask worker. For each deployment, a Dask worker has one game process, which
+`tournament.workers` starts and watches as on the driver's machine. Dask's own threads and messages stay in the Dask worker.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ class DeploymentRequest:
 
 # The states of a deployment in a Dask worker:
 #
-#     (none) ── deploy ──► deployed ── play ──► playing ──► idle ── leave or kill ──► (none)
-#                             ▲                   ▲ │         │
-#                             │                   │ └─ kill ──┼─────────────────────► (none)
-#                             │                   └── play ───┤
-#                             └──────── IDLE_S ───────────────┘
+#     (none) ── deploy ──► deployed ── play ──► playing ──► idle
+#                             ▲                   ▲          │
+#                             │                   └── play ──┤
+#                             └──────── IDLE_S ──────────────┘
 #
-# `leave` and `kill` are possible in every state. A new deployment of the same tournament ends the older one in every state. If the Dask worker is killed, the kernel kills the
-# game process. The bots and the folders that are left are removed when the next Dask worker of the machine starts.
+# `leave` and `kill` lead from every state to (none), and so does a new deployment of the same tournament. If the Dask worker
+# is killed, the kernel kills the game process. The bots and the folders that are left are removed when the next Dask worker of
+# the machine starts.
 
 
 class Deployment:
@@ -103,11 +103,11 @@ class Deployment:
             if not self._workshop.has(BotId.parse(bot).name, content_hash)
         )
 
-    async def add_bot(self, bot: str, archive: bytes) -> str | None:
-        """Build a bot from an archive of `Workshop.pack`. Return what is wrong with the bot or the archive, or None."""
+    async def add_bot(self, bot: str, packed: bytes) -> str | None:
+        """Build a bot that `Workshop.pack` has packed. Return what is wrong with it, or None."""
         try:
             with run_folder() as scratch:  # removed by a later run if this process is killed
-                await self._workshop.unpack(archive, self.request.bots[bot], scratch)
+                await self._workshop.unpack(packed, self.request.bots[bot], scratch)
         except BuildError as error:
             return f"{error}\n{error.output}"
         except UserError as error:
@@ -116,8 +116,8 @@ class Deployment:
 
     async def play(self, assignment: Assignment) -> list[GameRecord]:
         """Play an assignment. Raises MissingCopyError, and the errors of `Workers.submit`."""
-        if self._ending is not None:
-            self._ending.cancel()
+        if self._ending is not None and not self._changing.locked():
+            self._ending.cancel()  # not while it closes the deployment: that would leave the game process
         self._playing += 1
         try:
             return await (await self._open_workers()).submit(0, self._localize(assignment))
@@ -184,7 +184,7 @@ class Deployment:
 
 # The state of this process. Dask calls only functions of modules, and these functions need it.
 _DEPLOYMENTS: dict[str, Deployment] = {}
-_PLACES: list[Place] = []
+_PLACES: list[Place] = []  # empty until `set_place`; the last one counts
 
 
 def set_place(place: Place) -> None:
@@ -213,9 +213,9 @@ async def deploy(request: DeploymentRequest) -> tuple[str, ...]:
     return deployment.missing_bots()
 
 
-async def add_bot(deployment: str, bot: str, archive: bytes) -> str | None:
+async def add_bot(deployment: str, bot: str, packed: bytes) -> str | None:
     """See `Deployment.add_bot`."""
-    return await _find(deployment).add_bot(bot, archive)
+    return await _find(deployment).add_bot(bot, packed)
 
 
 async def play(deployment: str, assignment: Assignment) -> list[GameRecord]:
@@ -228,7 +228,7 @@ def _find(deployment: str) -> Deployment:
     try:
         return _DEPLOYMENTS[deployment]
     except KeyError:
-        raise WorkerLostError("the tournament was ended on this worker") from None
+        raise WorkerLostError("this worker has left this run of the tournament") from None
 
 
 async def leave(deployment: str) -> None:
@@ -245,6 +245,6 @@ async def kill(deployment: str) -> None:
 
 
 async def kill_all() -> None:
-    """Do as `kill` for all deployments."""
+    """End the game processes of all deployments at once, and close the deployments."""
     for deployment in list(_DEPLOYMENTS):
         await kill(deployment)

@@ -86,6 +86,28 @@ async def test_idle_game_process_is_ended_and_started_again_for_the_next_games(
                 await asyncio.sleep(0.01)
 
 
+async def test_games_that_come_while_the_idle_process_ends_wait_until_it_has_ended(
+    deployment, monkeypatch
+):
+    is_closing, may_close = asyncio.Event(), asyncio.Event()
+
+    async def close_slowly(_workers):
+        is_closing.set()
+        await may_close.wait()
+        FakeWorkers.closed += 1
+
+    monkeypatch.setattr(member, "IDLE_S", 0)
+    monkeypatch.setattr(FakeWorkers, "aclose", close_slowly)
+    await deployment.play(Assignment(0, ()))
+    await is_closing.wait()
+    playing = asyncio.ensure_future(deployment.play(Assignment(0, ())))
+    await asyncio.sleep(0)
+    may_close.set()
+    assert await playing == RECORDS
+    assert (FakeWorkers.opened, FakeWorkers.closed) == (2, 1)
+    await deployment.close()
+
+
 async def test_game_process_stays_for_the_next_games(deployment):
     for _ in range(3):
         assert await deployment.play(Assignment(0, ())) == RECORDS
@@ -127,5 +149,5 @@ async def test_new_deployment_of_a_tournament_ends_the_older_one(monkeypatch):
     await member.play("first", Assignment(0, ()))
     assert await member.deploy(REQUEST) == ("a@1", "b@2")
     assert FakeWorkers.closed == 1
-    with pytest.raises(WorkerLostError, match="ended on this worker"):
+    with pytest.raises(WorkerLostError, match="has left this run of the tournament"):
         await member.play("first", Assignment(0, ()))
