@@ -171,7 +171,7 @@ def play(
 
     A bot may be given several times, to play against itself; its second seat is called NAME#2. The game is not rated.
 
-    With --from, the game has the ruleset, the deal and the first moves of a stored game. It cannot be stored.
+    With --from, the game has the ruleset, the deal and the first moves of a stored game. Such a game cannot be kept.
 
     Example: referee play sample_bots/greedy sample_bots/random --ruleset duel --watch
     """
@@ -184,30 +184,33 @@ def play(
     limits = {"start_up": start_up, "game_start": game_start, "decision": decision, "bank": bank}
     if attach is not None:
         _check_attach(attach, len(bots), keep=keep)
-    without = "--no-clocks" if no_clocks else "" if attach is None else "--attach"
-    clocks = _make_clocks(limits, without)
-    text = secrets.token_hex(8) if seed is None else seed
+    no_limit_option = "--no-clocks" if no_clocks else "" if attach is None else "--attach"
+    clocks = _make_clocks(limits, no_limit_option)
+    seed_text = secrets.token_hex(8) if seed is None else seed
     log_settings = choose_logs(logs, messages=messages)
-    under, specs = _prepare_bots(bots, rules, _Places(league, db, attach, keep), isolation, require)
-    order = make_free_task(specs, rules, text, under, clocks)
+    options = _BotOptions(league, db, attach, keep)
+    under, specs = _prepare_bots(bots, rules, options, isolation, require)
+    task = make_free_task(specs, rules, seed_text, under, clocks)
     if position is not None:
-        order = replace(order, setup=position.apply(order.setup))
+        task = replace(task, setup=position.apply(task.setup))
     record = uvloop.run(
         play_free_game(
-            order,
+            task,
             under,
             _make_watcher(specs, position) if watch else None,
-            is_timed=not without,
+            is_timed=not no_limit_option,
             logs=log_settings,
-            launchers=_attach(order.bots, attach),
+            launchers=_attach_launchers(task.bots, attach),
         )
     )
     if as_json:
         write(json_text(record_json(record)))
     else:
-        _print_record(record, text, position)
+        _print_record(record, seed_text, position)
         if log_settings is not None:
             folder = log_settings.folder / record.game_id
+            if not folder.exists():  # no bot has printed anything in the game
+                folder = log_settings.folder
             console.print(f"Logs of the bots: {folder}", soft_wrap=True)
     if keep:
         _store(record, league, db)
@@ -236,22 +239,22 @@ def _check_attach(seat: int, seats: int, *, keep: bool) -> None:
         raise UserError("--keep, --attach: choose one of them")
 
 
-def _attach(specs: Sequence[BotSpec | None], seat: int | None) -> dict[str, Launcher]:
-    """Return the launcher for the bot of `--attach`."""
+def _attach_launchers(specs: Sequence[BotSpec | None], seat: int | None) -> dict[str, Launcher]:
+    """Return the launcher for the bot of `--attach`, by `name@version`; empty without this option."""
     spec = None if seat is None else specs[seat]
     return {} if seat is None or spec is None else {str(spec.bot): attach_launcher(spec, seat)}
 
 
-def _make_clocks(limits: Mapping[str, float | str | None], without: str) -> Clocks:
+def _make_clocks(limits: Mapping[str, float | str | None], no_limit_option: str) -> Clocks:
     """Return the clocks of a game from the options, which have the names of the keys of `ClocksTable`.
 
-    `without` is the option that lets bots take any time; empty if there is none.
+    `no_limit_option` is the option that lets bots take any time; empty if there is none.
     """
     given = {key: value for key, value in limits.items() if value is not None}
-    if given and without:
+    if given and no_limit_option:
         options = ", ".join(f"--{key.replace('_', '-')}" for key in given)
-        raise UserError(f"{without}, {options}: choose one of them")
-    try:
+        raise UserError(f"{no_limit_option}, {options}: choose one of them")
+    try:  # before `ClocksTable` checks it, so that the message names the option; 1 is any valid bank
         check_bank(str(given.get("bank", "1")))
     except ValueError as error:
         raise UserError(f"--bank: {error}") from None
@@ -282,8 +285,8 @@ def _select_ruleset(name: str, players: int) -> Ruleset:
     return rules
 
 
-class _Places(NamedTuple):
-    """Where the bots of the game are found, and what is done with them."""
+class _BotOptions(NamedTuple):
+    """The options that say where bots are found, and whether they are built and kept."""
 
     league: Path
     """The folder of the league."""
@@ -298,7 +301,7 @@ class _Places(NamedTuple):
 def _prepare_bots(
     texts: Sequence[str],
     rules: Ruleset,
-    places: _Places,
+    options: _BotOptions,
     isolation: str | None,
     require: str | None,
 ) -> tuple[Isolation, tuple[BotSpec, ...]]:
@@ -311,15 +314,16 @@ def _prepare_bots(
         manifest = load_manifest(Path(folder))
         if rules.name not in manifest.rulesets:
             raise UserError(f"{manifest.bot}: rulesets: the bot does not play {rules.name}")
-    started = [text for number, text in enumerate(texts) if number != places.attach]
+    started = [text for number, text in enumerate(texts) if number != options.attach]
     folders = [Path(text) for text in started if _is_path(text)]
     names = [text for text in started if not _is_path(text)]
     under = select_isolation_for(
         parse_rung("--isolation", isolation),
         require,
-        lambda: find_bots(folders, names, places.league, places.db),
+        lambda: find_bots(folders, names, options.league, options.db),
     )
-    specs = uvloop.run(_load_bots(texts, places, workshop_at(places.league, make_launcher(under))))
+    workshop = workshop_at(options.league, make_launcher(under))
+    specs = uvloop.run(_load_bots(texts, options, workshop))
     for spec in specs:
         if rules.name not in spec.rulesets:
             raise UserError(f"{spec.bot}: rulesets: the bot does not play {rules.name}")
@@ -328,12 +332,12 @@ def _prepare_bots(
 
 
 async def _load_bots(
-    texts: Sequence[str], places: _Places, workshop: Workshop
+    texts: Sequence[str], options: _BotOptions, workshop: Workshop
 ) -> tuple[BotSpec, ...]:
-    """Return what is needed to start each bot. To keep the bots, create the league if it does not exist."""
-    has_league = places.keep or League.exists_at(places.league, places.db)
+    """Return what is needed to start each bot. If the bots are kept, create the league if it does not exist."""
+    has_league = options.keep or League.exists_at(options.league, options.db)
     opened = (
-        League.open(places.league, create=places.keep, db=places.db)
+        League.open(options.league, create=options.keep, db=options.db)
         if has_league
         else nullcontext()
     )
@@ -342,12 +346,12 @@ async def _load_bots(
         specs = []
         for seat, text in enumerate(texts):
             if not _is_path(text):
-                specs.append(_find_version(text, roster, places.league))
-            elif roster is not None and places.keep:
+                specs.append(_find_version(text, roster, options.league))
+            elif roster is not None and options.keep:
                 specs.append((await roster.submit(Path(text), now_us=now_us())).spec)
             else:
-                is_built = seat != places.attach
-                specs.append(await load_folder(Path(text), workshop, build=is_built))
+                must_build = seat != options.attach
+                specs.append(await load_folder(Path(text), workshop, build=must_build))
         return tuple(specs)
 
 
@@ -362,11 +366,12 @@ def _find_version(text: str, roster: Roster | None, league: Path) -> BotSpec:
 
 
 def _is_path(text: str) -> bool:
+    # `Path("")` is the current folder
     return "/" in text or text.startswith(".") or (text != "" and toml_file.is_folder(Path(text)))
 
 
 def _make_watcher(specs: Sequence[BotSpec], position: Position | None) -> Watcher:
-    """Return a function that prints every move. First, print the table of the `position`, if there is one."""
+    """Print the table of the `position`, if there is one. Return a function that prints every move."""
     names = name_seats([spec.bot for spec in specs])
     narrator = Narrator(names)
     if position is not None:

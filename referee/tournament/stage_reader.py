@@ -1,7 +1,7 @@
 """Read the stages of a tournament file: their rulesets, table sizes and numbers of matches.
 
-A table `[[stage]]` has the values at the top of the file where it has none of its own. A message about such a value names
-the key at the top, because the user wrote it there.
+If a `[[stage]]` does not set a key, the value at the top of the file applies. A message about such a value names the key at
+the top, because the user wrote it there.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def read_stages(
 
 
 class _Source(NamedTuple):
-    """A table of the file that describes stages."""
+    """The keys that describe stages: one `[[stage]]` of the file, or the top of the file."""
 
     table: StageTable
-    """The table, with the values at the top of the file where it has none of its own."""
+    """The keys. For a `[[stage]]`, with the values at the top of the file for the keys that it does not set."""
     title: str
-    """The name of the table, such as `stage[0]`; empty if the keys are at the top of the file."""
+    """The name of the `[[stage]]`, such as `stage[0]`; empty if the keys are at the top of the file."""
     inherited: frozenset[str]
     """The keys whose values are those at the top of the file."""
 
@@ -48,9 +48,9 @@ class _Source(NamedTuple):
         """Return the key that the user wrote or should write: `stage[0].seats`, or `seats` if it is at the top of the file."""
         return name if name in self.inherited or not self.title else f"{self.title}.{name}"
 
-    def name_ruleset(self, ruleset: Ruleset, name: str) -> str:
-        """Return the name of the ruleset, with the stage if `key(name)` does not contain it."""
-        return f"{ruleset.name} ({self.title})" if name in self.inherited else ruleset.name
+    def name_ruleset(self, ruleset: Ruleset, key: str) -> str:
+        """Return the name of the ruleset for a message about a key. If the key is at the top of the file, add the stage."""
+        return f"{ruleset.name} ({self.title})" if key in self.inherited else ruleset.name
 
 
 class _StageReader:
@@ -85,11 +85,11 @@ class _StageReader:
 
     def _add_defaults(self, title: str, stage: StageTable) -> _Source:
         own = stage.model_dump(exclude_none=True)
-        hidden = own.keys() | (_SEATS_KEYS if own.keys() & _SEATS_KEYS else set())
+        ignored_at_top = own.keys() | (_SEATS_KEYS if own.keys() & _SEATS_KEYS else set())
         top = {
             key: value
             for key in StageTable.model_fields
-            if key not in hidden and (value := getattr(self._file, key)) is not None
+            if key not in ignored_at_top and (value := getattr(self._file, key)) is not None
         }
         return _Source(StageTable(**(top | own)), title, frozenset(top))
 
@@ -162,6 +162,7 @@ class _StageReader:
             name = source.name_ruleset(ruleset, key.partition("[")[0])
             self._mistakes.add(key, f"{name} has {allowed} players, not {seats}")
             return False
+        # in a gauntlet, one seat of each table belongs to a challenger
         field_seats = seats - (self._challengers > 0)
         if self._field < field_seats:
             words = "other seats" if self._challengers else "seats"
@@ -196,9 +197,10 @@ class _StageReader:
     def _check_games(self, stages: Sequence[Stage]) -> None:
         games = sum(stage.games(self._challengers + self._field) for stage in stages)
         if games > MAX_GAMES:
-            key, cause = (
-                ("matches", str(games))
+            matches_key = "stage" if self._file.matches is None else "matches"
+            key, number = (
+                (matches_key, str(games))
                 if self._budget is None
                 else ("budget", f"more than {MAX_GAMES}")
             )
-            self._mistakes.add(key, f"allows {cause} games; the limit is {MAX_GAMES}")
+            self._mistakes.add(key, f"allows {number} games; the limit is {MAX_GAMES}")
