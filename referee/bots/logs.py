@@ -2,8 +2,9 @@
 
 The folder that the user names gets a folder for each game, and in it two files for each bot:
 
-    BOT.log      standard output and standard error, as they came; missing if the bot has printed nothing
-    BOT.jsonl    the messages, one JSON value in each line
+    BOT.log      standard output and standard error in the order in which they came, with control characters escaped;
+                 missing if the bot has printed nothing
+    BOT.jsonl    the messages, one JSON value in each line; only with `LogSettings.messages`
 
 The log of a process begins before its first game and ends after its last one. The file of the first game also
 contains the output since the process started. The file of each game also contains the output until the next game
@@ -71,9 +72,9 @@ class BotLog:
         self._file = _UNSAFE.sub("_", str(spec.bot))
         self._limits = {".log": spec.limits.output_kib << 10, ".jsonl": _MESSAGES_KIB << 10}
         self._left: dict[Path, int] = {}
-        """How many characters each file may still get; below 0 if it ends with a note."""
+        """How many characters each file may still get. Below 0: the file is full, and its last line says so."""
         self._early: list[tuple[str, str]] = []
-        """The endings of files, and texts for them, from before the first game."""
+        """What was logged before the first game: each text with the suffix of its file."""
         self._early_size = 0
         self._games: dict[str, str] = {}
         """The folder of each game that the process has played or plays, by the id that the bot sees."""
@@ -142,9 +143,9 @@ class BotLog:
         return cast("Stream", _LoggedStream(stream, self)) if self._settings.messages else stream
 
     def add_message(self, sender: str, message: Message | bytes) -> None:
-        """Write a message as one line for each known game in it, and one for all else. The sender is `bot` or `referee`.
+        """Write a message: one line for each known game in it, and one line for what belongs to no known game.
 
-        Bytes that are no message are written as hexadecimal digits.
+        Bytes that are no message are written as hexadecimal digits. The sender is `bot` or `referee`.
         """
         parts: Mapping[str, Any]
         if isinstance(message, bytes):
@@ -210,11 +211,11 @@ def _open_privately(path: str, flags: int) -> int:
 
 
 class _LoggedStream:
-    """A stream whose messages are written to a log. For all else it is the stream itself.
+    """A stream whose messages are written to a log. All other attributes are those of the stream.
 
-    The event loop writes each message to the files after the session or gRPC has got it. So a reply gets its time before it is
-    logged; but while a request is logged, the clock of the bot runs, for a fraction of a millisecond. The messages are
-    logged in the order in which `read` and `write` are called, so that no reply stands before its request.
+    The log is written in the next iteration of the event loop. So a reply gets its time before it is logged. To log a request costs
+    the bot a fraction of a millisecond of its time. A message of the bot is logged when `read` returns, and one of the
+    referee when `write` is called, so that no reply stands before its request.
     """
 
     def __init__(self, stream: Stream, log: BotLog) -> None:
@@ -259,7 +260,7 @@ def _parse_bot_message(data: bytes) -> play_pb2.BotMessage | bytes:
 
 
 def _split(message: Message, games: Container[str]) -> Iterator[tuple[str, Message]]:
-    """Yield the parts of a message: each id of `games` with what belongs to the game, and an empty id with all else.
+    """Yield the parts of a message: for each game of `games` its id and its part, and an empty id with what belongs to none of them.
 
     An empty message has one part without a game.
     """

@@ -84,9 +84,9 @@ class Measurements:
 
 
 def _latency(kind: DecisionKind, sorted_us: Sequence[int]) -> Latency:
-    """Return the latency from the sorted times of all decisions of a kind."""
+    """Return the number, the median, the 95th percentile and the maximum of the sorted times of all decisions of a kind."""
     count = len(sorted_us)
-    p50_us, p95_us = (sorted_us[min(count - 1, count * percent // 100)] for percent in (50, 95))
+    p50_us, p95_us = (sorted_us[count * percent // 100] for percent in (50, 95))
     return Latency(kind, count, p50_us, p95_us, sorted_us[-1])
 
 
@@ -106,7 +106,7 @@ class BotUnderTest:
     async def start(self) -> BotProcess:
         """Start a process of the bot and wait for its hello. The caller must stop the process.
 
-        Raises `Forfeit` if the bot fails before or with its hello, and `VoidGame` if the machine lacks
+        Raises `Forfeit` if the bot fails before its hello or says a wrong one, and `VoidGame` if the machine lacks
         resources.
         """
         return await BotProcess.start(

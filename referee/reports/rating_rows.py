@@ -24,7 +24,7 @@ class RatingRow:
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
     rank: Annotated[int, Column("#", right=True)]
-    """Rank by conservative rating, then by mu. Bots that are equal in both share a rank."""
+    """Rank by `rating`, then by mu. Bots that are equal in both share a rank."""
     bot: Annotated[str, Column("bot", wrap=True)]
     mu: Annotated[float, Column("mu", right=True, show=decimal(2))]
     """TrueSkill's estimate of the skill, over the games in schedule order."""
@@ -34,7 +34,8 @@ class RatingRow:
     fit: Annotated[Estimate, Column("fit [95 %]", right=True, show=estimate(1), interval=True)]
     """The skill that explains all games at once, whatever their order. The mean of the bots of `Analysis.centre` is 25.
 
-    An end of the interval is None if no games limit it. If only one end is None, the table has only the other one, such as `< 3.1`.
+    An end of the interval is None if the games give no limit: a bot that always ranked last has no lower end. If only one end is None,
+    the table has only the other one, such as `< 3.1`.
     """
     ahead: Annotated[float | None, Column("ahead", right=True, show=chance, drop=3)]
     """Probability, by the fit, that the bot is better than the next bot in the table.
@@ -53,11 +54,11 @@ class RatingRow:
     ]
     """Wins divided by games."""
     points: Annotated[int, Column("points", right=True, drop=1)]
-    """Sum of the points of the bot in all its games. A game that it forfeited counts with the lowest points of the table."""
+    """Sum of the points of the bot in all its games. A game that it forfeited counts with the lowest points of a seat in that game."""
     score: Annotated[
         Estimate, Column("score [95 %]", right=True, show=estimate(1), drop=7, interval=True)
     ]
-    """Mean points of the bot in a game. A game that it forfeited counts with the lowest points of the table."""
+    """Mean points of the bot in a game. A game that it forfeited counts with the lowest points of a seat in that game."""
     strikes: Annotated[int, Column("strikes", right=True, drop=1)]
     forfeits: Annotated[int, Column("forfeits", right=True, drop=8)]
 
@@ -119,7 +120,7 @@ def rating_rows(
 
 
 def history_rows(points: Mapping[str, Iterable[Point]]) -> tuple[HistoryRow, ...]:
-    """Return a row for each point, ruleset by ruleset.
+    """Return a row for each round in which the bot has played, ruleset by ruleset.
 
     Args:
         points: for each ruleset, the ratings of one bot after each round, as `rating_history` returns them.
@@ -145,7 +146,7 @@ class StandingRow:
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
     rank: Annotated[int, Column("#", right=True)]
-    """Rank by conservative rating, then by mu. Bots that are equal in both share a rank."""
+    """Rank by `rating`, then by mu. Bots that are equal in both share a rank."""
     bot: Annotated[str, Column("bot", wrap=True)]
     mu: Annotated[float, Column("mu", right=True, show=decimal(2))]
     sigma: Annotated[float, Column("sigma", right=True, show=decimal(2))]
@@ -158,7 +159,7 @@ class StandingRow:
     won: Annotated[float, Column("won", right=True, show=percent, drop=2)]
     """Wins divided by games."""
     score: Annotated[float, Column("score", right=True, show=decimal(2), drop=5)]
-    """Mean points of the bot in a game. A game that it forfeited counts with the lowest points of the table."""
+    """Mean points of the bot in a game. A game that it forfeited counts with the lowest points of a seat in that game."""
     strikes: Annotated[int, Column("strikes", right=True, drop=3)]
     forfeits: Annotated[int, Column("forfeits", right=True, drop=4)]
 
@@ -184,7 +185,7 @@ class Tally:
         self._strikes = Counter[tuple[str, str]]()
         """Number of strikes by ruleset and bot, in the games that were added."""
         self._early = defaultdict[str, list[str]](list)
-        """The bots with strikes in games that were not added yet, one for each strike, by game id."""
+        """Strikes in games that were not added yet: for each game id, the bot of each strike."""
 
     def add(self, game: GameResult) -> None:
         """Add a game."""

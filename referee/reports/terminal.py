@@ -2,7 +2,7 @@
 
 If a table is wider than the terminal, some columns are hidden, and their titles are listed below the table. Long
 texts wrap. Numbers never wrap. `RowsTable` selects the columns when it is printed: Rich passes the width at that time.
-No column is hidden from a file or a pipe, because they have no width (`Output` in `cli/options.py`). A crosstable that is
+If the output is a file or a pipe, no column is hidden, unless the variable COLUMNS sets a width. A crosstable that is
 too wide is split into several tables. If even the columns that are never hidden do not fit, the table is printed wider than
 the terminal, and the terminal breaks its lines (`show_rows` in `cli/options.py`).
 """
@@ -46,7 +46,7 @@ class RowsTable:
         rows: the rows. Rows of the same section must follow each other.
         title: the text above each table, followed by the name of the section.
         columns: the columns to show, none of which is hidden; by default all except those that are only data.
-        keep: the keys of further columns that are never hidden.
+        keep: the keys of columns that are never hidden, besides those that no table hides; not used with `columns`.
         hint: the text below a table with hidden columns, after their titles.
     """
 
@@ -72,7 +72,7 @@ class RowsTable:
         self._hint = hint
 
     def least_width(self) -> int:
-        """Return the smallest width, in characters, at which all columns that are never hidden fit, with their numbers whole."""
+        """Return the smallest width, in characters, at which all columns that are never hidden fit and no number is cut."""
         return _width(
             [
                 _NARROWEST
@@ -135,9 +135,9 @@ def _cell(field: Field, row: object) -> Text:
 def _select_fields(
     cells: Mapping[Field, Sequence[Text]], width: int, keep: Collection[str]
 ) -> list[Field]:
-    """Return the fields that a table of `width` characters shows. Columns are left out in the order of `Column.drop`.
+    """Return the fields that a table of `width` characters shows.
 
-    The columns with the keys `keep` are never left out.
+    Columns are left out in the order of `Column.drop`, and of equal ones the rightmost first, but never those with the keys `keep`.
     Each column is measured once. To measure the table with Rich after each removed column takes ten times as long.
     """
     fields = list(cells)
@@ -207,7 +207,7 @@ class Crosstable:
 
     def __init__(self, bots: Sequence[str], pairs: Iterable[PairRow], title: str) -> None:
         self._bots = bots
-        self._better = {(row.bot, row.other): row.ahead_in for row in pairs}
+        self._shares = {(row.bot, row.other): row.ahead_in for row in pairs}
         self._title = title
 
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
@@ -225,7 +225,7 @@ class Crosstable:
         return max(1, (width - fixed) // (_SHARE_WIDTH + _GAP))
 
     def _table(self, columns: range) -> Table:
-        """Return the table with all rows and some columns, given by indices into the bots. The last one has the caption."""
+        """Return the table with all rows and some columns, given by indices into the bots. Only the last table has the caption."""
         table = _empty_table(self._title)
         if columns.stop == len(self._bots):
             table.caption = (
@@ -240,15 +240,15 @@ class Crosstable:
             )
         for number, bot in enumerate(self._bots, 1):
             others = (self._bots[column] for column in columns)
-            cells = (_share_cell(bot, other, self._better.get((bot, other))) for other in others)
+            cells = (_share_cell(bot, other, self._shares.get((bot, other))) for other in others)
             table.add_row(Text(str(number)), Text(visible(bot)), *cells)
         return table
 
 
-def _share_cell(bot: str, other: str, better: float | None) -> Text:
+def _share_cell(bot: str, other: str, share: float | None) -> Text:
     if bot == other:
         return Text("·", style="dim")
-    return Text("-" if better is None else f"{100 * better:.0f}")
+    return Text("-" if share is None else f"{100 * share:.0f}")
 
 
 _MARGIN = 24

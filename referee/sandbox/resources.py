@@ -53,7 +53,7 @@ class SandboxResources:
         """The folders that belong to the program's user until `release`."""
         self._limits = program.limits
         self.kernel_limits = cgroups.controllers
-        """Names of the cgroup controllers that limit this program. Empty without a cgroup, or without controllers."""
+        """Names of the cgroup controllers that limit this program or count what it uses. Empty without a cgroup, or without controllers."""
         self.cgroup: Cgroup | None = None
         try:
             if cgroups.can_create:
@@ -91,7 +91,7 @@ class SandboxResources:
             return None
         if shortage is MemoryShortage.OTHER:
             return VoidGame(
-                "the kernel has ended a process of a bot below its memory limit, because this machine or its container has"
+                "the kernel has ended a process of a bot that was below its memory limit, because this machine or its container has"
                 " too little memory: add memory, or play with fewer workers"
             )
         detail = f"ended by the kernel: it has used up its {self._limits.memory_mib} MiB of memory"
@@ -110,19 +110,22 @@ class SandboxResources:
         )
 
     def send_kill(self) -> None:
-        """Send SIGKILL to all processes of the program's user, and do not wait for their end."""
+        """Send SIGKILL to all processes of the program's user, and do not wait for their end. Do nothing if that is the referee's user."""
         with self._lock:
             if self._lease is not None:
                 self._lease.send_kill()
 
     def kill_processes(self) -> None:
-        """Kill all processes of the program's user, and wait until none runs."""
+        """Kill all processes of the program's user, and wait until none runs. Do nothing if that is the referee's user."""
         with self._lock:
             if self._lease is not None:
                 self._lease.kill_processes()
 
     def remove_leftovers(self) -> None:
-        """Kill all processes of the program's user, and remove what the user has left in shared folders and memory."""
+        """Kill all processes of the program's user, and remove what the user has left in shared folders and memory.
+
+        Do nothing if that is the referee's user.
+        """
         with self._lock:
             if self._lease is not None:
                 self._lease.kill_processes()
@@ -164,7 +167,10 @@ class SandboxResources:
 
 
 def _change_owner(folder: Path, uid: int) -> None:
-    """Make a user the owner of a folder and of everything in the folder. Follows no link."""
+    """Make a user, and the group of the same number, the owner of a folder and of everything in it. Follows no link.
+
+    Errors are ignored: the program may have removed or moved a file in this moment.
+    """
     with suppress(OSError):
         for descriptor, folders, others in walk_folders(folder):
             for name in (*folders, *others):

@@ -1,4 +1,4 @@
-"""Read the tournaments of a league: their parts, their schedules, and how far they are. The caller opens the transaction.
+"""Read the tournaments of a league, their extensions, their schedules, and how far they are. The caller opens the transaction.
 
 Each public function implements the method of `League` with the same name. The argument `where` is the name of
 the league in messages.
@@ -36,7 +36,7 @@ def check_tournament(connection: Connection, name: str, where: str) -> None:
 def tournaments(connection: Connection, name: str | None = None) -> list[StoredTournament]:
     """See `League.tournaments`; if `name` is not None, return only that tournament."""
     table = schema.tournaments.c
-    planned = (
+    counts = (
         select(
             schema.matches.c.tournament_id,
             func.count(schema.games.c.id).label("games"),
@@ -47,10 +47,10 @@ def tournaments(connection: Connection, name: str | None = None) -> list[StoredT
         .subquery()
     )
     columns: list[Any] = [table[field.name] for field in fields(NewTournament)]
-    columns += [planned.c.games, planned.c.stored, table.finished_at_us, table.stopped_after]
+    columns += [counts.c.games, counts.c.stored, table.finished_at_us, table.stopped_after]
     rows = connection.execute(
         select(*columns)
-        .select_from(schema.tournaments.join(planned, planned.c.tournament_id == table.id))
+        .select_from(schema.tournaments.join(counts, counts.c.tournament_id == table.id))
         .where(true() if name is None else table.name == name)
         .order_by(table.id)
     )
@@ -76,7 +76,7 @@ def extensions(connection: Connection, name: str) -> list[StoredExtension]:
         .where(match.tournament_id == table.c.tournament_id, match.number == table.c.first_match)
         .scalar_subquery()
     )
-    columns.append(first_game.label("first_game"))
+    columns.append(first_game.label("first_game"))  # the last field of `StoredExtension`
     rows = connection.execute(
         select(*columns)
         .select_from(table.join(schema.tournaments))
@@ -87,7 +87,7 @@ def extensions(connection: Connection, name: str) -> list[StoredExtension]:
 
 
 def progress(connection: Connection, name: str) -> list[RoundProgress]:
-    """See `League.progress`."""
+    """See `League.progress`. Rounds of several stages with equal numbers count as one round."""
     match, result = schema.matches.c, schema.results.c
     rows = connection.execute(
         select(
@@ -125,7 +125,7 @@ def missing_games(connection: Connection, name: str, limit: int) -> list[Schedul
 
 
 def _select_games(name: str) -> Select[Any]:
-    """Return a query for `_make_games` of all games of a tournament in schedule order."""
+    """Return the query for all games of a tournament, in schedule order. `_make_games` reads its rows."""
     match, game = schema.matches.c, schema.games.c
     return (
         select(

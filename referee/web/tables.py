@@ -1,4 +1,4 @@
-"""Turn rows of `reports` into tables and crosstables for the templates, with links to the pages of what they name."""
+"""Turn rows of `reports` into tables and crosstables for the templates. Names of bots, tournaments and games become links."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Addresses = Mapping[str, AddressOf]
 """The function for each column with links, by the key of the column."""
 
 
-_SHADES = 10
-"""Number of steps between the darkest and the lightest cell. The style sheet has a class for each shade."""
+_MAX_SHADE = 10
+"""The shade for a share of 100 %; 0 is that for 0 %. The style sheet has a class for each shade."""
 
 
 class CellText(NamedTuple):
@@ -65,7 +65,7 @@ def tables(
         data: True to show also the columns that the command line writes only as data.
         addresses: functions for some columns, by key. They replace those of `_addresses`.
     """
-    found = _addresses(links) | (addresses or {})
+    address_of_key = _addresses(links) | (addresses or {})
     fields = fields_of(row_type)
     section = next((field.key for field in fields if field.column.section), None)
     shown = [
@@ -78,7 +78,9 @@ def tables(
         Table(
             caption=", ".join(filter(None, (caption, name))),
             heads=heads,
-            rows=tuple(tuple(_cell(field, row, found) for field in shown) for row in group),
+            rows=tuple(
+                tuple(_cell(field, row, address_of_key) for field in shown) for row in group
+            ),
         )
         for name, group in groupby(
             rows, lambda row: "" if section is None else str(getattr(row, section))
@@ -125,13 +127,14 @@ class CrosstableCell(NamedTuple):
     """A cell of a crosstable: how the bot of the row did against the bot of the column."""
 
     share: str
-    """`PairRow.ahead_in` as a percentage, with its weights: ties count half. Empty on the diagonal, `-` if the two bots never met."""
+    """`PairRow.ahead_in` as a percentage. Empty on the diagonal, `-` if the two bots never met."""
     counts: str
     """Wins, draws and losses."""
     shade: int | None
-    """From 0, always lower, to 10, always higher; None if the two bots never met."""
+    """From 0 for a share near 0 % to `_MAX_SHADE` for one near 100 %; None if the two bots never met."""
     label: str
-    """What a screen reader says. It begins with the visible text, so that a reader who speaks that text finds the link."""
+    """What a screen reader says for the link. It begins with the visible text, so that people who control the browser by voice can say
+    what they see."""
     address: str | None
 
 
@@ -150,11 +153,11 @@ def crosstable(bots: Sequence[str], pairs: Sequence[PairRow], links: Links) -> l
         pairs: the comparisons of these bots.
         links: the addresses of the page.
     """
-    found = {(row.bot, row.other): row for row in pairs}
+    row_of_pair = {(row.bot, row.other): row for row in pairs}
     return [
         CrosstableRow(
             CellText(cut(bot), links.bot(bot)),
-            tuple(_crosstable_cell(found.get((bot, other)), links) for other in bots),
+            tuple(_crosstable_cell(row_of_pair.get((bot, other)), links) for other in bots),
         )
         for bot in bots
     ]
@@ -165,12 +168,12 @@ def _crosstable_cell(row: PairRow | None, links: Links) -> CrosstableCell:
     if row is None:
         return CrosstableCell("", "", None, "", None)
     if row.ahead_in is None:
-        return CrosstableCell("-", "", None, f"{cut(row.bot)} and {cut(row.other)} never met", None)
+        return CrosstableCell("-", "", None, "", None)
     share, counts = f"{100 * row.ahead_in:.0f}", f"{row.wins}-{row.draws}-{row.losses}"
     return CrosstableCell(
         share=share,
         counts=counts,
-        shade=round(_SHADES * row.ahead_in),
+        shade=round(_MAX_SHADE * row.ahead_in),
         label=f"{share} {counts}: {cut(row.bot)} against {cut(row.other)},"
         f" {row.wins} won, {row.draws} drawn, {row.losses} lost",
         address=links.pair(row.bot, row.other),
