@@ -21,7 +21,7 @@ The tables of a stage come from these sources:
    (`table_search`). The first two give tables in which the meetings of any two pairs differ by one at most.
 
 If the meetings of two pairs differ by more than one in the end, the stage is tried again with fewer designs,
-and then with base blocks only.
+and then, if there is a neighbour design, with base blocks only.
 """
 
 from __future__ import annotations
@@ -107,7 +107,12 @@ def _copies(matches: int, neighbours: int, pairs: int) -> Iterator[tuple[int, in
 
 
 def _start(bots: int, pairs: Sequence[BotTable], matches: int) -> list[list[BotTable]]:
-    """Return the first tables of a pair design as one part. Return [] if some bots play two matches more than others."""
+    """Return the first tables of a pair design as one part.
+
+    Return [] if the design has fewer tables, or if some bots play two matches more than others.
+    """
+    if matches > len(pairs):
+        return []
     start = list(pairs[:matches])
     plays = Counter(chain(range(bots), chain.from_iterable(start)))
     return [start] if start and max(plays.values()) - min(plays.values()) <= 1 else []
