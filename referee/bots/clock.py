@@ -2,7 +2,7 @@
 
 Requests that are written in one message are a batch.
 
-`session` and `inbox` read and write the messages. The time comes from a `Clock`, which tests replace.
+`session` reads the messages of the bot, `inbox` checks them, and `outbox` writes those to the bot. The time comes from a `Clock`, which tests replace.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TIMER_TOLERANCE_US = 2_000
 """How many µs late a timer may fire before the event loop counts as late. uvloop's timers are exact to 1 ms."""
 MAX_GRACE_PERIODS = 5
 """How many grace periods a batch can have, the first one included, if the event loop is late every time. Grace
-periods for a bot that waits for a core, and those while the clocks are paused, do not count."""
+periods for a bot that runs or waits for a core, and those while the clocks are paused, do not count."""
 CPU_GRACE_US = 1_000
 """The CPU time, in µs, that a bot still gets to send its reply if it runs or waits for a core at its deadline."""
 CORE_WAIT_LIMIT_US = 2_000_000
@@ -72,7 +72,7 @@ class Clock(NamedTuple):
 #     written --deadline passes--> grace period --grace period ends--> finished: the open requests are overdue
 #      |                            |         ^ |
 #      |                            |         +-+ starts again: the event loop was late,
-#      |                            |             the bot waits for a core,
+#      |                            |             the bot runs or waits for a core,
 #      |                            |             or the clocks are paused
 #      |<-- deadline was moved -----|
 #
@@ -135,8 +135,8 @@ class Batch:
     The bot has the sum of their limits for all replies together, but see `BATCH_LIMIT_US`.
 
     When the last reply has come, each request is charged a share of the time since the batch was written, in proportion to its limit.
-    So with k requests of equal limits, each is charged 1/k of the time. The shares of all replies add up to the time until the last
-    reply, and none is above its limit. An overdue request is charged its whole limit.
+    So with k requests of equal limits, each is charged 1/k of the time. If every request has a reply, the shares add up to the time
+    until the last one, without the lag and up to rounding. None is above its limit. An overdue request is charged its whole limit.
     """
 
     expired = False
@@ -150,7 +150,7 @@ class Batch:
         self.requests = requests
         self.written_ns = written_ns
         """When the clock of the batch started, in ns: when it was written, or earlier by the time that requests waited because of
-        `batch_wait_us`. For a hello, when the process was started. `credit` moves it."""
+        `batch_wait_us`. For a hello, when the referee began to start the bot. `credit` moves it."""
         self.open = len(requests)
         """The number of requests to which the bot still has to reply."""
         self.sum_us = self._patience_us = requests[0].limit_us
@@ -163,7 +163,7 @@ class Batch:
         self.set_deadline(written_ns)
 
     def set_deadline(self, now_ns: int) -> None:
-        """Set the deadline for a bot that has sent its last reply, or got the batch, at `now_ns`."""
+        """Set the deadline. `now_ns` is the time of the newest reply so far, or of the write if there is none."""
         limit_ns = self.written_ns + self.sum_us * 1000
         self.deadline_ns = min(limit_ns, now_ns + self._patience_us * 1000)
 
@@ -195,7 +195,7 @@ class PendingRequests:
     Args:
         clock: the source of time.
         on_overdue: called with each batch that has overdue requests.
-        on_finished: called when a batch is finished, except by `fail_all`.
+        on_finished: called when a batch is finished, except by `fail_all` and `end_hello`.
         busy_ns: returns the bot's CPU time in ns; None if all threads of the bot sleep now.
     """
 
@@ -292,7 +292,7 @@ class PendingRequests:
         self._close(request.batch)
 
     def abandon(self, request: PendingRequest) -> None:
-        """Note that nobody awaits a request any more. Do nothing if its batch is finished."""
+        """Note that nobody awaits a request any more. Do nothing if its reply has come or its batch is finished."""
         batch = request.batch
         if batch is not None and batch is self.batch and request.action is None:
             request.reply.cancel()
@@ -313,7 +313,7 @@ class PendingRequests:
         wall_us = max(1, (batch.last_reply_ns - batch.written_ns) // 1000)
         lag_us = max(0, wall_us - batch.limit_us)
         size = len(batch.requests)
-        if batch.requests[0].number != READY:
+        if batch.last_reply_ns and batch.requests[0].number != READY:
             self._slowest_us = max(self._slowest_us or 0, wall_us // size)
         for request in batch.requests:
             if request.action is not None and not request.reply.done():
@@ -407,12 +407,12 @@ class PendingRequests:
             self._arm_timer(batch.deadline_ns)
         elif late_ns > TIMER_TOLERANCE_US * 1000 and periods_left:
             self._start_grace(batch, late_ns, periods_left)
-        elif self._awaits_core(batch):
+        elif self._may_go_on(batch):
             self._start_grace(batch, 0, periods_left + 1)
         else:
             self._charge(batch)
 
-    def _awaits_core(self, batch: Batch) -> bool:
+    def _may_go_on(self, batch: Batch) -> bool:
         """Return whether the bot still runs or waits for a core, and may go on until it has had `CPU_GRACE_US`."""
         over_us = (self._now_ns() - batch.deadline_ns) // 1000
         if batch.cpu_at_deadline_ns is None or over_us >= CORE_WAIT_LIMIT_US:

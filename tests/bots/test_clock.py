@@ -18,7 +18,7 @@ from referee.bots.clock import (
     PendingRequests,
     TimedReply,
 )
-from referee.errors import Cause, Forfeit, Strike, VoidGame
+from referee.errors import Cause, Evidence, Forfeit, Strike, VoidGame
 
 LIMIT_US = 1_000_000
 
@@ -435,6 +435,17 @@ async def test_slowest_decision_of_the_bot_says_how_much_time_to_reserve(bot):
         bot.time.creep_us(took_us)
         bot.reply(request, b"")
         assert bot.requests.reserve_us == 4 * slowest_us
+
+
+@pytest.mark.parametrize("end", ["fail", "abandon"])
+async def test_request_without_a_reply_says_nothing_about_the_slowest_decision(bot, end):
+    request = bot.write()
+    bot.time.creep_us(3000)
+    if end == "fail":
+        bot.requests.fail(request, Strike(Cause.MALFORMED, Evidence(detail="nonsense")))
+    else:
+        bot.requests.abandon(request)
+    assert bot.requests.reserve_us is None
 
 
 async def test_batch_that_is_overdue_counts_as_its_replies_and_one_more_slow_decision(bot):
