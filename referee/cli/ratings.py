@@ -66,6 +66,7 @@ def ratings(
     Example: referee ratings --ruleset basic
     """
     if context.invoked_subcommand is not None:
+        _refuse_options(context, context.invoked_subcommand)
         return
     check_format(as_json=as_json, as_csv=as_csv)
     choice = GameFilter(ruleset=ruleset, seats=seats)
@@ -89,6 +90,16 @@ def ratings(
         columns=columns,
         notes=notes,
     )
+
+
+def _refuse_options(context: typer.Context, command: str) -> None:
+    """Raise UserError if options stand before the command, which would not get them."""
+    for param in context.command.params:
+        source = context.get_parameter_source(param.name or "")
+        if source is not None and source.name == "COMMANDLINE":
+            raise UserError(
+                f"{param.opts[0]}: write it after {command}: referee ratings {command} …"
+            )
 
 
 @app.command()

@@ -167,6 +167,10 @@ SUGGESTIONS = [
     (("bots", "show", "gredy"), "the league has no bot 'gredy' (did you mean 'greedy'?)"),
     (("game", "list", "--bot", "rndom"), "no bot 'rndom' in the league league (did you mean"),
     (("ratings", "--history", "gredy"), "no bot 'gredy' has played here (did you mean 'greedy'?)"),
+    (
+        ("ratings", "--league", "league", "compare", "random", "greedy"),
+        "--league: write it after compare: referee ratings compare …",
+    ),
     (("ratings", "--ruleset", "Basc"), "unknown ruleset 'Basc' (did you mean 'basic'?); choose"),
     (("play", "random", "greedy", "--ruleset", "dual"), "'dual' (did you mean 'duel'?); choose"),
 ]
