@@ -31,7 +31,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from referee.errors import NotFoundError, RefereeError, StoreError, UserError
+from referee.errors import NotFoundError, RefereeError, StoreError, UserError, cut_middle
 from referee.store.league import League
 from referee.web import pages
 from referee.web.board import board_script, phrases_script
@@ -46,6 +46,8 @@ from referee.web.views import LeagueViews
 _COMPRESSION = 5
 """The level of gzip. Higher levels take more time and save little."""
 _KEPT_PAGES = 100
+_MAX_TEXT = 1_000
+"""The most characters of an error on a page."""
 _AGAIN_S = 5
 """After an error, an open page is loaded again after this time in seconds."""
 _HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::[0-9]*)?")
@@ -321,7 +323,7 @@ def _problem(status: int, text: str, headers: Mapping[str, str] | None = None) -
     An open page that gets this response instead of its new content stays as it is. The header `x-newer-in-s` makes `live.js` try again.
     """
     title = "Not found" if status == 404 else "This page cannot be shown"  # noqa: PLR2004
-    shown = Page("problem.html", title, {"explanation": text}, live=False)
+    shown = Page("problem.html", title, {"explanation": cut_middle(text, _MAX_TEXT)}, live=False)
     return HTMLResponse(
         render(shown, LINKS),
         status,

@@ -161,6 +161,14 @@ def test_error_of_the_league_is_shown_as_text(client, monkeypatch):
     assert "&lt;b&gt;broken&lt;/b&gt;" in response.text
 
 
+def test_long_error_is_shown_with_its_end(client, monkeypatch):
+    reason = f"no bot 'gredy'; there are {', '.join(['greedy'] * 60)}; choose one of them"
+    monkeypatch.setattr(pages, "league_page", fail(UserError(reason)))
+    assert "choose one of them" in client.get("/").text
+    monkeypatch.setattr(pages, "league_page", fail(UserError("x" * 10_000)))
+    assert len(client.get("/").text) < 5_000
+
+
 @pytest.mark.parametrize("path", ["/bots/nobody", "/tournaments/nothing", "/games/nothing"])
 def test_error_does_not_say_where_the_league_is(client, league, path):
     response = client.get(path)
