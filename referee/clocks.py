@@ -23,7 +23,7 @@ class Clocks:
     """The time limits of a game."""
 
     start_up_us: int = 20 * SECOND_US
-    """The time from the start of a bot's process to its hello."""
+    """The time from the moment when the referee begins to start a bot to the bot's hello."""
     game_start_us: int = 10 * SECOND_US
     """The time from the message that starts a game to the bot's message that it is ready."""
     decision_us: int = 5 * SECOND_US

@@ -1,6 +1,6 @@
 """Build a bot: fetch its packages, run its build command with limits, keep the output, and leave no process running.
 
-In a sandbox, a build has no network. On each rung, package managers fetch the packages that the bot's files name before it;
+In a sandbox, a build has no network. Before the build, on each rung, package managers fetch the packages that the bot's files name;
 `fetch` plans that. In a sandbox they reach only the registries, by a gateway:
 
     fetch   the files that name packages, the home folder    registries only
@@ -127,8 +127,8 @@ async def build(
     """Fetch the packages of a bot, run its build command in its folder, and return the result, also after a failure.
 
     Isolated programs get a new home folder and few environment variables. Programs that are not isolated get all
-    environment variables of the referee except `_SECRETS`. If a fetch fails and a registry could not be reached, the
-    build runs all the same, since copied caches may have all that it needs.
+    environment variables of the referee except `_SECRETS`. If a registry could not be reached, or a fetch
+    of Maven failed, the build runs all the same, since copied caches or the build itself may have all that it needs.
 
     Args:
         command: the program and its arguments; None if the bot needs no build, but perhaps packages.
@@ -138,7 +138,7 @@ async def build(
         limit_s: how many seconds the build and each fetch may take.
 
     Raises `VoidGame` if the disk is full, or if the machine cannot start or isolate a program, and `UserError` if the
-    path of the folder for temporary files is too long.
+    path of the folder for temporary files is too long, or the user has no home folder.
     """
     folder = folder.absolute()  # noqa: ASYNC240 - reads only the working directory
     began_s = time.monotonic()
@@ -342,7 +342,7 @@ def _existing(paths: Sequence[Path]) -> tuple[Path, ...]:
 
 
 async def _wait(launched: RunningProgram, output: Output, limit_s: float) -> str | None:
-    """Wait for the end of a build, kill all its processes that still run, and return `Built.reason`."""
+    """Wait for the end of a fetch or build, and kill all its processes that still run. Return why it failed; None if it succeeded."""
     pipes = [
         pipe for pipe in (launched.process.stdout, launched.process.stderr) if pipe is not None
     ]

@@ -164,7 +164,7 @@ class FloodWatch:
         given_ns = min(excess_ns, self._credit_ns)
         self._credit_ns -= given_ns
         for bot in self._list_bots():
-            bot.session.clocks.credit(given_ns)
+            bot.session.pending_requests.credit(given_ns)
         if self._excess_sum_ns >= _TRIAL_AFTER_NS and self._now_ns() >= self._next_trial_ns:
             try:
                 await self._try_bots()
@@ -198,8 +198,8 @@ class FloodWatch:
         with ExitStack() as stack:
             bots = list(self._list_bots())
             for bot in bots:
-                bot.session.clocks.pause()
-                stack.callback(bot.session.clocks.resume)
+                bot.session.pending_requests.pause()
+                stack.callback(bot.session.pending_requests.resume)
                 stack.callback(bot.release)
                 bot.hold()
             for bot in bots:

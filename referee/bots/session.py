@@ -171,8 +171,8 @@ class Session:
         return waited_ns < self._batch_wait_ns and self._outbox.waiting < len(self._games)
 
     @property
-    def clocks(self) -> PendingRequests:
-        """The clock of the pending requests."""
+    def pending_requests(self) -> PendingRequests:
+        """The pending requests, whose clock `FloodWatch` pauses."""
         return self._requests
 
     @property

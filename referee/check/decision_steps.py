@@ -80,21 +80,21 @@ async def check_decisions(bot: BotUnderTest, ruleset: Ruleset, players: int) -> 
     """
     variants = list_variants(ruleset)
     scripts = [await find_script(variant, players, bot.clocks) for variant in variants]
-    replies = _Replies()
+    results = _StepResults()
     for script in scripts:
         async with bot.run() as process:
             player = await start_game(bot, process, script.game)
             seat = BotSeat(process, player, script.game.description)
-            await _request_script(bot, seat, script, TIME_BUDGET_S / len(scripts), replies)
-            if replies.failures:
-                raise _merge(replies)
+            await _request_script(bot, seat, script, TIME_BUDGET_S / len(scripts), results)
+            if results.failures:
+                raise _merge(results)
     return pass_with(
-        f"{count_text(replies.requested.total(), 'decision')}; all {len(replies.requested)} kinds of decisions"
+        f"{count_text(results.requested.total(), 'decision')}; all {len(results.requested)} kinds of decisions"
     )
 
 
-class _Replies:
-    """What the bot has replied to the requests of one step."""
+class _StepResults:
+    """The requests and the failures of one step."""
 
     def __init__(self) -> None:
         self.requested = Counter[DecisionKind]()
@@ -104,7 +104,7 @@ class _Replies:
 
 
 async def _request_script(
-    bot: BotUnderTest, seat: BotSeat, script: Script, budget_s: float, replies: _Replies
+    bot: BotUnderTest, seat: BotSeat, script: Script, budget_s: float, results: _StepResults
 ) -> None:
     """Send the requests of a script to the bot, and note what it replies."""
     kinds = decision_kinds(script.game.ruleset)
@@ -115,21 +115,21 @@ async def _request_script(
             return
         kind = request.decision.kind
         requested.add(kind)
-        replies.requested[kind] += 1
+        results.requested[kind] += 1
         try:
             reply = await seat.decide(request)
         except BotFault as fault:
             assert seat.failure is not None  # noqa: S101 - `BotSeat.decide` has set it
-            replies.failures[kind].append(seat.failure)
+            results.failures[kind].append(seat.failure)
             if fault.cause not in _RECOVERABLE_CAUSES:
                 return
         else:
             bot.measurements.add_decision(kind, reply.elapsed_us)
 
 
-def _merge(replies: _Replies) -> StepFailure:
-    """Return one failure that shows, for each kind of decision, the first failure and the number of failures."""
-    failures, requested = replies.failures, replies.requested
+def _merge(results: _StepResults) -> StepFailure:
+    """Return one failure that shows the first failure of each kind of decision that failed, and the number if there are several."""
+    failures, requested = results.failures, results.requested
     expected = "\n".join(of_kind[0].expected for of_kind in failures.values())
     happened = "\n".join(
         of_kind[0].happened

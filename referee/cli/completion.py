@@ -1,4 +1,4 @@
-"""Complete the words of a command in a shell: names of bots, tournaments, games and rulesets, and options.
+"""Complete the words of a command in a shell: names of bots, tournaments and rulesets, ids of games, and options.
 
 `referee --install-completion` sets up the shell: bash, zsh or fish. At each Tab, the shell runs `referee` with the words
 so far. In this run, a `CompletedCommand` replaces the command that was typed. It imports the module of that command only
@@ -43,7 +43,7 @@ _ARGUMENTS = {
 }
 """What completes the arguments of a command, by the words of the command and, if needed, its first argument.
 
-`bots`, `tournaments` and `games` stand for their names in the league (`_list_words`). Any other text is itself the only
+`bots`, `tournaments` and `games` stand for their names or ids in the league (`_list_words`). Any other text is itself the only
 completion, for example `compare` after `ratings`."""
 _SECOND_ARGUMENTS = {"bots debug": "games"}
 """The same for commands whose second argument is of another kind than the first."""
@@ -111,7 +111,10 @@ class CompletedCommand(TyperCommand):
 
 
 def _list_words(kind: str, typed: Sequence[str]) -> Iterable[str]:
-    """Return the words of a list. Bots and tournaments are sorted by name, games from newest to oldest. Without a league there are none."""
+    """Return the words of a list. Bots and tournaments are sorted by name, games from newest to oldest.
+
+    Retired bots are left out. Without a league there are no bots, tournaments and games.
+    """
     if kind == "rulesets":
         return RULESETS
     if kind not in {"bots", "tournaments", "games"}:

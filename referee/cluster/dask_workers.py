@@ -77,9 +77,9 @@ def _list_by_host(reasons: Mapping[str, str]) -> list[str]:
 # The states of a Dask worker:
 #
 #     (unknown) ── comes ──► entering ──► ready, refused or failed
-#                               ▲            │         │
-#                               ├─ replace ──┘         │
-#                               └─ next comparison ────┘
+#                               ▲            │                   │
+#                               ├─ replace ──┘                   │
+#                               └─ next comparison ──────────────┘
 #
 # A refused worker cannot play the tournament. A failed worker may be able to play later. In every state the worker may go;
 # it is then unknown.
@@ -156,7 +156,7 @@ class DaskWorkers:
     async def wait_until_ready(self) -> None:
         """Wait until each Dask worker that was connected at the start is ready, is refused, or has failed, and one is ready.
 
-        Raises WorkerLostError after `kill`, RefereeError if the scheduler is gone, and UserError if none of the workers at
+        If it must wait, it raises WorkerLostError after `kill`, and RefereeError if the scheduler is gone. Raises UserError if none of the workers at
         the start is ready, and at least one was refused or has failed.
         """
         if not self._starting.done():
@@ -201,7 +201,7 @@ class DaskWorkers:
         ]
 
     async def aclose(self) -> None:
-        """End all bots on all workers. Without a scheduler they end by themselves, `member.IDLE_S` after the portion in play."""
+        """End all bots on all workers. Without a scheduler they end by themselves, `member.IDLE_S` after the stretch in play."""
         self._is_closing = True
         addresses = sorted({*self.ready, *self._refusals, *self._failures, *self._entering})
         for task in (self._starting, *self._entering.values()):

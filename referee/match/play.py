@@ -75,7 +75,7 @@ class EventLog:
 
 
 Watcher = Callable[[Decision, Move, tuple[Event, ...], tuple[Fault, ...]], None]
-"""Gets every move of a game as it is made: the decision, the move, its events, unredacted, and the faults since the last move."""
+"""Gets every move after the opening, as it is made: the decision, the move, its events, unredacted, and the faults since the last move."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +135,7 @@ async def play_game(
         monotonic_ns: returns the time of any monotonic clock in nanoseconds; only for the
             duration in the record.
         game: an unstarted game built from `setup`; created here if None.
-        watch: called after every move.
+        watch: called after every move that is not of the opening.
         on_forfeit: called with the number of a seat as soon as the seat forfeits. The seat gets no
             further request. `on_forfeit` is not called for a seat whose player could not start.
 
@@ -197,7 +197,7 @@ class _Run:
         self.awaited_ns = 0
         """The time spent waiting for replies, including time in which the players served other games."""
         self.spent_us = 0
-        """The part of this that the players have spent."""
+        """The sum of the times of all requests of this game: the charged times and the lags."""
         self._monotonic_ns = monotonic_ns
         self.game = game
         self.seats = [_Seat(player, setup.clocks) for player in players]

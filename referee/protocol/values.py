@@ -1,7 +1,7 @@
 """Convert the values of the rules to protobuf messages and back.
 
 Only the dicts of this module, such as `CHOICES`, map the enums of the project to the enums of the schema. A test
-checks that the dicts are complete. `encode` and `record` build messages with this module, and the SDK reads
+checks that the dicts are complete. `messages`, `view_bytes` and `record` build messages with this module, and the SDK reads
 requests with this module. Every Python bot imports this module at its start, so the import must stay fast.
 """
 

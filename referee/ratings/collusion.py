@@ -193,8 +193,8 @@ class _PairEffects:
     def style_limits(self) -> Floats:
         """Return the (N,) excesses that styles explain, in points per game; NaN if there are too few other pairs.
 
-        Styles are taken as random. An excess above the limit is an outlier by the test of its externally studentised
-        residual; all pairs share the error of 5 %. The excess of the same two bots the other way round does not
+        Styles are taken as random. The limit is that of the test of the externally studentised residual, at which all pairs share the
+        error of 5 %, times sqrt(pairs / degrees of freedom), which makes hints rarer. The excess of the same two bots the other way round does not
         count, because bots may help each other. The excesses of all pairs are residuals of a model with a strength
         and an effect for each bot.
         """
@@ -228,9 +228,9 @@ class _PairEffects:
 
 
 def _inputs(met: Matrix, bot: Ints, there: Floats) -> Floats:
-    """Return (N, 2n) sums over the common matches of each pair.
+    """Return for each pair the (N, 2n) sums of the regressors of `OpponentEffects`, over the common matches of the pair.
 
-    They sum up the columns of `OpponentEffects`: n for strengths, and n for effects.
+    The first n columns belong to the strengths, the others to the effects.
     """
     place = np.arange(len(bot))
     strengths, effects = np.zeros((len(bot), there.shape[1])), np.asarray(met.T @ there)

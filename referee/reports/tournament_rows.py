@@ -235,7 +235,7 @@ class PlanRow:
     """Number of matches that two bots play together, over all pairs. In a gauntlet, a pair is a challenger and a bot
     of the field."""
     matches_at_the_right: Annotated[Spread, Column("matches at the right", show=_spread)]
-    """Number of matches in which bot A sits to the right of bot B, over the pairs of `meetings_per_pair`, as (A, B) and as (B, A)."""
+    """Number of matches in which bot A sits directly to the right of bot B, over the pairs of `meetings_per_pair`, as (A, B) and as (B, A)."""
     playing_time_us: Annotated[int, Column("playing time", show=duration)]
     """Expected sum of the durations of all games, divided by the number of workers."""
     measured: Annotated[int, Column("measured", data_only=True)]

@@ -5,8 +5,8 @@ seat may not see. A joker is 14, because a layer of jokers snatches a layer of 1
 
 A multiset of cards is a tuple of 15 counts, indexed by card. The count of `HIDDEN` is always 0.
 
-The options of a ruleset are the differences between the rulebooks. `referee/rules/README.md` lists the rulebooks.
-`table` and `game` implement the options.
+Most options of a ruleset are differences between the rulebooks; `end_on` and `max_turns` are not. `referee/rules/README.md` lists
+the rulebooks. `Ruleset.snatches`, `table` and `game` implement the options.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class Ruleset:
     max_players: int
     """The largest number of seats."""
     optional_draw: bool = False
-    """A player who snatched nothing in its turn may draw one card."""
+    """A player who snatched nothing in its turn may draw once."""
     ones_snatch_jokers: bool = False
     """A layer of 1s snatches a layer of jokers of the same size."""
     ones_snatch_thirteens: bool = False

@@ -60,7 +60,7 @@ class GameEnded(Exception):
 class Table:
     """All cards of a game and the state of its turn.
 
-    `Game` creates a table with `deal`. Tests also create tables in other positions.
+    `Game` creates a table with `deal`. The SDK's simulation and tests also create tables in other positions.
     """
 
     __slots__ = (
@@ -90,7 +90,7 @@ class Table:
         self.display: tuple[Group, ...] = ((),) * DISPLAY_SLOTS
         self.deck = tuple(deck)
         self.deck_size = len(self.deck)
-        """The number of cards that are not drawn yet: the last cards of `deck`. `deck` itself never changes."""
+        """The number of cards that are not drawn yet: the last cards of `deck`. No method changes `deck`."""
         self.discards: Counts = EMPTY
         self.ghost: Counts | None = EMPTY if ruleset.ghost else None
         self.active = 0
@@ -203,7 +203,7 @@ class Table:
     def take(self) -> None:
         """Put the snatched layer into the attacker's hand.
 
-        The victim must draw as many cards as the layer has.
+        The victim must draw once for each card of the layer.
         """
         layer = self._release()
         self._gain_layer(self.active, layer)
@@ -224,7 +224,7 @@ class Table:
     def discard(self) -> None:
         """Put the snatched layer on the discard pile.
 
-        The victim must draw as many cards as the layer has.
+        The victim must draw once for each card of the layer.
         """
         victim, layer = self._victim(), self._release()
         counts = list(self.discards)

@@ -45,7 +45,7 @@ _MESSAGE_BYTES = 500
 #     running            init reports `runs PID`; `launch` returns
 #     ended              init reports `ended STATUS`; other processes of the program may still run
 #     kill init          the kernel kills all processes of the namespace, and bubblewrap exits
-#     kill bubblewrap    only if bubblewrap still runs after two seconds
+#     kill bubblewrap    at once if init is not known, otherwise only if bubblewrap still runs after two seconds
 #     release resources
 #
 # `kill` works in every state after "start shim", and also ends a start that fails or is cancelled. If the referee
@@ -99,7 +99,7 @@ class SandboxLauncher:
     ) -> SandboxedProgram:
         """Start the shim, and return before the program runs.
 
-        Raises VoidGame if the machine lacks a resource, and Forfeit if the shim cannot be started for another reason.
+        Raises VoidGame if the sandbox cannot be set up or the machine lacks a resource, and Forfeit if the shim cannot be started for another reason.
         """
         try:
             words, options = self.prepare_command(program, resources)

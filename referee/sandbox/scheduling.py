@@ -1,7 +1,7 @@
 """Decide when the processes of a program get a core: as others do, only on idle cores, or never.
 
     scheduling   with a cgroup that can do it   otherwise
-    IDLE         `cpu.idle`                     as STOPPED
+    IDLE         `cpu.idle`                     as STOPPED, but without a new search
     STOPPED      `cgroup.freeze`                SIGSTOP to the process group and to all other known processes, and `cpu.idle`
                                                 if the cgroup has it
 

@@ -156,8 +156,8 @@ _PAIR_DESIGNS = _by_size(
     _classes((3, 3, 3), (0, 9, 18), (1, 23, 2, 7), (3, 8, 15, 22)),
     _classes((24,), (0, 6, 12, 18), (1, 20, 16, 3, 17)),
 )
-"""Pair designs, for tables of 3, 4 and 5 seats. Others, such as the one for 13 bots at tables of 4, are not listed, because `cyclic_tables`
-finds them."""
+"""Pair designs, for tables of 3, 4 and 5 seats. Designs that `cyclic_tables` finds are not listed, such as the one for 13 bots at tables
+of 4. Large ones that it does not find are missing, such as that for 33 bots at tables of 3."""
 
 _THREE = Design(((0, 1, 2), (0, 2, 1)), (), copies=0, fixed=3)
 _FOUR = Design(((0, 1, 2), (3, 2, 1), (3, 0, 2), (3, 1, 0)), (), copies=0, fixed=4)

@@ -4,13 +4,14 @@
 a stage. The next table of a round is one whose bots have played least so far, and the stages take
 turns, round by round. So at any time during the tournament all bots have played about equally often.
 
-The next match at the same table gets another cyclic order, see `cyclic_orders`.
+A table uses each of its cyclic orders once before it uses one again; see `cyclic_orders`.
 
 **Gauntlet.** The first bots of the tournament are the challengers (`Stage.challengers`), the others are the field. Each
 table has one challenger; the other seats are for bots of the field. So two challengers never meet.
 
 If all tables play, a round has one match of each challenger with each group of bots from the field.
-Challengers take turns. The next match of a challenger is with a group whose bots have played least.
+Challengers take turns. The next match of a challenger is with the group whose bots have played least, among the next groups of
+its list (`_LOOK_AHEAD`).
 
 In a balanced choice, a round has one match of each challenger; the last round may be shorter. The schedule has
 these properties:
@@ -173,7 +174,7 @@ def _check_gauntlet(bots: int, stages: Sequence[Stage]) -> None:
 def _gauntlet_round(bots: int, stage: Stage) -> Iterator[BotTable]:
     """Yield all tables of a stage, for a stage that is not balanced.
 
-    Challengers take turns. Each challenger begins at another position in the list of groups, because two
+    Challengers take turns. They begin at positions that are spread evenly over the list of groups, because two
     challengers should not use up the same groups first.
     """
     first = stage.challengers

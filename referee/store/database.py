@@ -62,7 +62,8 @@ class Backend(Protocol):
         """Return a context that holds the lock of a playing referee.
 
         Only one referee can hold the lock, even if several referees with different league folders use the
-        database. Raises UserError if another referee holds the lock, or if the database cannot store all characters.
+        database. Raises UserError if another referee holds the lock, if the lock file cannot be opened, or if the database
+        cannot store all characters.
         """
 
     def renew_lock(self) -> None:
@@ -94,7 +95,7 @@ class Database:
         self.where = self._backend.where
         """See `Backend.where`."""
         self._was_open = False
-        """Whether a transaction has begun, which shows that the place and the login are right."""
+        """Whether a reading transaction has begun, which shows that the place and the login are right."""
         self._local = threading.local()
         """Has the attribute `connection` in each thread that has used `one_moment`."""
 
@@ -179,8 +180,8 @@ class Database:
     def upgrade(self) -> None:
         """Create the tables, or migrate the tables that an older version of the referee made.
 
-        Raises UserError if a newer version of the referee made the database, or if the database has tables
-        but no league. In both cases nothing is changed. Raises StoreError if the database cannot be written.
+        Raises UserError if a newer version of the referee made the database, if the database has tables but no league, or if a
+        new database cannot store all characters. Then nothing is changed. Raises StoreError if the database cannot be written.
         """
         with self.reading() as connection:
             revision = _revision(connection)

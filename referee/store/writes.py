@@ -1,6 +1,7 @@
 """Change the tables of a league. The caller opens the transaction.
 
-Each public function except `change_bot` implements the method of `League` with the same name. A key is the `id` of a row.
+Each public function implements the method of `League` with the same name, with two exceptions: `add_bot` serves
+`League.add_version`, and `change_bot` serves `mark_checked` and `mark_retired`. A key is the `id` of a row.
 """
 
 from __future__ import annotations

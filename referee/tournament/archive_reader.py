@@ -1,6 +1,6 @@
 """Read an archive and check its members against each other.
 
-`ArchivedTournament.verify` calls `verify_tournament`. Then it checks the ratings, that no record is left over, and that
+`ArchivedTournament.verify` calls `verify_tournament`. Then it checks the planned schedule, the ratings, that no record is left over, and that
 the seed of each part is there if all games of the part are played. `archive_format` defines the members of the zip file.
 """
 
@@ -60,7 +60,7 @@ class ArchivedTournament:
         members: the content of each member of the zip file, by its name.
 
     Raises Difference if the members do not fit each other, and UserError if this version of the referee does
-    not know the format of the configuration.
+    not know the format of the configuration or the algorithm of its schedule.
     """
 
     def __init__(self, path: Path, members: Mapping[str, bytes]) -> None:
@@ -126,7 +126,7 @@ class ArchivedTournament:
     def verify(self) -> int:
         """Check everything in the archive; return the number of played games.
 
-        Raises Difference and UserError as `verify_tournament` does. It also raises Difference if a record belongs to no
+        Raises Difference as `verify_tournament` does. It also raises Difference if a record belongs to no
         game, if the planned schedule or a rating is wrong, or if a part has no seed, though all its games are played.
         """
         games = verify_tournament(self)
@@ -211,7 +211,7 @@ def _load_config(path: Path, tournament: TournamentModel) -> TournamentConfig:
 
 
 def _check_name(name: str, expected: str, where: str) -> None:
-    """Raise Difference if the name is not the expected one, or could look like other output when it is printed."""
+    """Raise Difference if the name is not the expected one, or has characters with which it could imitate output of the referee."""
     if _NAME.fullmatch(name) is None:
         raise Difference(f"{where}: name: impossible name")
     if name != expected:
@@ -219,7 +219,10 @@ def _check_name(name: str, expected: str, where: str) -> None:
 
 
 def _check_algorithm(config: TournamentConfig, where: str) -> None:
-    """Raise Difference if the algorithm of the schedule does not fit the stages: its schedule could be endless."""
+    """Raise Difference if the algorithm does not fit the stages, or a balanced stage has too few matches for all bots.
+
+    To compute such a schedule could take for ever.
+    """
     if config.ladder is not None:
         return  # `verify_tournament` checks it
     if config.schedule != select_algorithm(config.stages):

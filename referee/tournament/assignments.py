@@ -151,7 +151,7 @@ class WorkerGroup(Protocol):
         """Let worker `number` play an assignment; return the records of the games. See `Workers.submit` for the errors."""
 
     def list_hosts(self) -> Sequence[HostFigures]:
-        """Return the figures of each host; empty if all workers are on this machine."""
+        """Return the figures of each host; empty without a cluster."""
 
     def kill(self) -> None:
         """Kill all workers at once."""

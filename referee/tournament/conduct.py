@@ -37,9 +37,9 @@ from referee.tournament.ladder import make_course
 from referee.tournament.workers import WorkerLostError
 
 STRETCHES_PER_WORKER = 2
-"""Number of stretches that a worker has at the same time. It plays one, and then at once the waiting one."""
+"""The most stretches that a worker has at the same time, each of another lane. It plays one, and then at once the waiting one."""
 MAX_STRETCH_GAMES = 1000
-"""The most games that a worker gets at once. They are lost together if the worker dies."""
+"""A stretch with this many games gets no further bundle. The games of a stretch are lost together if the worker dies."""
 _NOTE_S = 2.0
 """Seconds between two notes of what the hosts of a cluster do."""
 
@@ -114,7 +114,7 @@ class Feeder:
         self._played, self._played_us = 0, 0
 
     def drain(self) -> None:
-        """Start no further stretch. Stretches that a worker already has are finished and stored."""
+        """Send no further stretch. The workers finish the portions that they have, and these games are stored."""
         self._draining = True
 
     async def feed_worker(self, number: int) -> None:
@@ -154,7 +154,7 @@ class Feeder:
                 self._on_small_portion(len(played))
 
     def _games(self) -> int:
-        """Return how many games to send to a worker at once. The first stretch of a tournament is short."""
+        """Return how many games a stretch must have before it gets no further bundle. Before the first result it is one bundle."""
         if not self._played_us:
             return 1
         mean_s = self._played_us / self._played / 1e6
@@ -165,16 +165,17 @@ class Feeder:
 #
 #     created ──► playing ──────── all games are stored ────────► finished
 #                 │  │ ▲                                             ▲
-#                 │  ▼ │ some neighbours are open                     │
-#                 │ looking ─── no game is left that they need ──────┘
+#                 │  ▼ │ games are left to play                       │
+#                 │ looking ─── none is left, or the time is over ───┘
 #                 │
 #                 ▼ drain, kill or an error
 #                draining ──► interrupted ──► playing, when it is resumed
 #
-# - looking: all games before a look are stored, and no later game has started. Only a ladder and a tournament with `until` have looks.
-#   A ladder also stops at a look when its time is over.
-# - draining: after `drain`, the games in play are finished and stored. After `kill` or an error the games in
-#   play are lost, and a resumed run plays them again.
+# - looking: all games before a look are stored, and no later game has started; a resumed run takes the earlier looks again. Only a
+#   ladder and a tournament with `until` have looks. With `until`, a look leaves no game if all neighbours are settled. A ladder ends
+#   at a look when its time is over.
+# - draining: after `drain`, the portions that the workers already have are finished and stored. After `kill` or an error the
+#   games in play are lost, and a resumed run plays them again.
 #
 # The league stores the games, and whether the tournament is finished. It does not store whether the tournament is
 # playing, looking, draining or interrupted.
@@ -232,8 +233,8 @@ class Conductor:
     async def play_missing_games(self) -> bool:
         """Play until no game is missing or `drain` is called; return True if the tournament is finished.
 
-        Raises VoidGame if a game is void again and again, RefereeError if a stretch loses its worker `MAX_LOSSES`
-        times, and StoreError if a game cannot be stored. Games that were stored before the error stay stored.
+        Raises VoidGame if a game is void again and again, RefereeError if a lane loses its worker `MAX_LOSSES` times in a
+        row, and StoreError if a game cannot be stored. Games that were stored before the error stay stored.
         """
         async with self._open_workers as workers, self._noting_hosts():
             self._workers = workers
@@ -259,11 +260,11 @@ class Conductor:
                 await self._take_look(course, look)
 
     def list_hosts(self) -> Sequence[HostFigures]:
-        """Return the figures of each host of a cluster; empty if the games are played on this machine."""
+        """Return the figures of each host of a cluster; empty without a cluster."""
         return () if self._workers is None else self._workers.list_hosts()
 
     def drain(self) -> None:
-        """Start no further stretch. Stretches that a worker already has are finished and stored."""
+        """Send no further stretch. The workers finish the portions that they have, and these games are stored."""
         self._draining = True
         if self._feeder is not None:
             self._feeder.drain()

@@ -1,6 +1,7 @@
 """Verify what a league has stored: its tournaments, and its games outside tournaments.
 
-A league has tables with some data of each game record, for fast queries. These tables are compared with the records.
+A league has tables with some data of each game record, for fast queries. These tables are compared with the records, except for
+the times and the memory of each seat.
 """
 
 from __future__ import annotations
@@ -89,9 +90,9 @@ def _load_record(league: League, game_id: str) -> GameRecord:
 
 
 def _check_result(record: GameRecord, row: GameResult | None) -> None:
-    """Compare a row of the table of results with the record. `row` is None if the table has no row for the game."""
+    """Compare the rows about the seats of a game with its record. `row` is None if the table `seats` has no rows for the game."""
     if row is None:
-        raise Difference("the table of results has no row for this game")
+        raise Difference("the table seats has no rows for this game")
     for what, stored, recorded in (
         ("ruleset", row.ruleset, record.ruleset.name),
         ("bots", row.bots, tuple(map(str, record.seating))),
@@ -101,7 +102,7 @@ def _check_result(record: GameRecord, row: GameResult | None) -> None:
     ):
         if stored != recorded:
             raise Difference(
-                f"{what}: the table of results has {format_value(stored)},"
+                f"{what}: the database has {format_value(stored)},"
                 f" the record {format_value(recorded)}"
             )
 
@@ -110,9 +111,9 @@ def _check_summary(record: GameRecord, row: StoredGame) -> None:
     end = record.termination.value, len(record.moves)
     times = record.started_at_us, record.duration_us
     if (row.termination, row.decisions, row.started_at_us, row.duration_us) != (*end, *times):
-        raise Difference("the end or the times in the table of games differ from the record")
+        raise Difference("the end or the times in the table results differ from the record")
     if row.machine != record.machine:
-        raise Difference("the machine in the table of games differs from the record")
+        raise Difference("the machine in the table results differs from the record")
 
 
 def _check_faults(record: GameRecord, rows: list[ChargedFault]) -> None:

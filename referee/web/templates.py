@@ -27,7 +27,7 @@ _UNSAFE = re.compile(r"[^a-z0-9._+@-]|^\.|\.$")
 """What the name of a file must not have, because some system forbids it, ignores it or gives it a meaning. Capital letters are
 among them, because some systems ignore case."""
 _LONGEST = 120
-"""A longer text is cut in a table. The page of the bot or of the game has it whole."""
+"""A longer text is cut in tables, lists, headings and titles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Links:
 
 
 def file_name(text: str) -> str:
-    """Return a text as a file name that every system allows. Different texts give different names."""
+    """Return the name of a bot or the id of a game as a file name that every system allows. Different texts give different names."""
     return _UNSAFE.sub(lambda match: "".join(f"~{byte:02x}" for byte in match[0].encode()), text)
 
 
@@ -140,7 +140,7 @@ class Page:
 
 
 def cut(text: str) -> str:
-    """Return a text for a table: control characters escaped, and cut if it is very long."""
+    """Return a text for a table, a list or a heading: control characters escaped, and cut if it is very long."""
     return visible(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
 
 

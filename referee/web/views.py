@@ -61,7 +61,7 @@ SPEED_GAMES = 500
 """The speed is computed from at most this number of the newest games, even if more were played in the last minute."""
 _WINDOW_US = 60 * SECOND_US
 _KEPT = 64
-"""How many values are kept: the columns, analyses and standings of some filters."""
+"""How many values the cache keeps, of all kinds together."""
 
 Figures = TypeVar("Figures")
 Row = TypeVar("Row")
@@ -107,7 +107,7 @@ class LeagueViews:
         league: the league, opened read-only.
         spoilers: also show what a bot author must not know while a tournament runs: replays of deals that are not finished.
         patience_s: how long a page waits for the computation of ratings or rating histories, in seconds; None to wait until it
-            has ended. A page that does not wait says that they are being computed.
+            has ended. After that, the page shows outdated ones; if there are none, it says that they are being computed.
         now_s: returns the time of a monotonic clock in seconds.
     """
 
@@ -221,7 +221,8 @@ class LeagueViews:
     ) -> tuple[HistoryRow, ...] | None:
         """Return the rating of a bot after each round, ruleset by ruleset.
 
-        Return None if the histories of this league are not computed within `patience_s` seconds. The computation goes on.
+        If the histories of the selected games are not computed within `patience_s` seconds, return outdated ones, or None if there are
+        none. The computation goes on.
         """
         histories = self._history_keeper(choice).get(patience_s)
         return None if histories is None else history_rows(histories.get(bot, {}))
@@ -292,7 +293,10 @@ class LeagueViews:
         return next((usage_row(row) for row in rows if row.bot == bot), None)
 
     def latencies(self, choice: GameFilter, bot: str) -> tuple[LatencyRow, ...]:
-        """Return how long the decisions of a bot took in its newest `MEASURED` games. Damaged records are left out."""
+        """Return how long the decisions of a bot took in its newest `MEASURED` games, of the tournament of `choice` if it names one.
+
+        Damaged records are left out.
+        """
 
         def make() -> tuple[LatencyRow, ...]:
             listed, _ = self.league.find_games(
@@ -310,9 +314,7 @@ class LeagueViews:
     def is_spoiler(self, game_id: str) -> bool:
         """Return True if the replay must be hidden, because games with the same deal are still to be played.
 
-        Always False if `spoilers` is True.
-
-        Raises NotFoundError if the league has no game with this id.
+        If `spoilers` is True, always return False; otherwise raise NotFoundError if the league has no game with this id.
         """
         return not (self.spoilers or self.league.place_of(game_id).deal_played)
 

@@ -31,7 +31,7 @@ class Bot:
         self.credited_ns = self.paused_ns = 0
         self.faults = []
         self.session = SimpleNamespace(
-            accepted=0, clocks=self, fail=self.faults.append, is_needed=True
+            accepted=0, pending_requests=self, fail=self.faults.append, is_needed=True
         )
         machine.bots.append(self)
 

@@ -141,43 +141,43 @@ STATEMENTS = {
     ),
     "a score": (
         "UPDATE seats SET score = score + 1 WHERE game_id = :game AND seat = 0",
-        "cup-2: scores: the table of results has ",
+        "cup-2: scores: the database has ",
     ),
     "a rank": (
         "UPDATE seats SET rank = 3 - rank WHERE game_id = :game",
-        "cup-2: ranks: the table of results has ",
+        "cup-2: ranks: the database has ",
     ),
     "who played": (
         "UPDATE seats SET bot_id = bot_id % 3 + 1 WHERE game_id = :game",
-        "cup-2: bots: the table of results has ",
+        "cup-2: bots: the database has ",
     ),
     "by which rules": (
         "UPDATE results SET ruleset = 'basic' WHERE game_id = :game",
-        "cup-2: ruleset: the table of results has basic, the record classic",
+        "cup-2: ruleset: the database has basic, the record classic",
     ),
     "how it ended": (
         "UPDATE results SET termination = 'exhausted' WHERE game_id = :game",
-        "cup-2: the end or the times in the table of games differ from the record",
+        "cup-2: the end or the times in the table results differ from the record",
     ),
     "the number of decisions": (
         "UPDATE results SET decisions = decisions + 1 WHERE game_id = :game",
-        "cup-2: the end or the times in the table of games differ from the record",
+        "cup-2: the end or the times in the table results differ from the record",
     ),
     "when it began": (
         "UPDATE results SET started_at_us = started_at_us - 1 WHERE game_id = :game",
-        "cup-2: the end or the times in the table of games differ from the record",
+        "cup-2: the end or the times in the table results differ from the record",
     ),
     "how long it lasted": (
         "UPDATE results SET duration_us = duration_us + 1 WHERE game_id = :game",
-        "cup-2: the end or the times in the table of games differ from the record",
+        "cup-2: the end or the times in the table results differ from the record",
     ),
     "the speed of the machine": (
         "UPDATE results SET speed = speed + 1 WHERE game_id = :game",
-        "cup-2: the machine in the table of games differs from the record",
+        "cup-2: the machine in the table results differs from the record",
     ),
     "the machine": (
         "UPDATE machines SET host = 'elsewhere'",
-        "cup-1: the machine in the table of games differs from the record",
+        "cup-1: the machine in the table results differs from the record",
     ),
     "a forfeit": (
         "UPDATE faults SET forfeit = 0 WHERE game_id = :faulty",
@@ -314,7 +314,7 @@ def test_kept_games_are_verified_except_their_decks(here, database):
     database.execute(more.format(1), (key_of(database, game),))
     done = here.referee("verify")
     assert done.returncode == 1
-    assert done.stderr.startswith(f"referee: {game}: scores: the table of results has ")
+    assert done.stderr.startswith(f"referee: {game}: scores: the database has ")
     database.execute(more.format(-1), (key_of(database, game),))
     change(database, game, with_=one_move_less)
     done = here.referee("verify")
