@@ -264,10 +264,12 @@ class PendingRequests:
     def elapsed_us(self, request: PendingRequest) -> int:
         """Return the share of a request in the microseconds since it was written; 0 if it was not written yet."""
         batch = request.batch
-        if batch is None:
-            return 0
+        return 0 if batch is None else batch.share_us(request, self.wall_us(batch))
+
+    def wall_us(self, batch: Batch) -> int:
+        """Return the microseconds since a batch was written."""
         now_ns = self._now_ns() if self._paused_ns is None else self._paused_ns
-        return batch.share_us(request, max(0, now_ns - batch.written_ns) // 1000)
+        return max(0, now_ns - batch.written_ns) // 1000
 
     def complete(self, request: PendingRequest, action: bytes) -> None:
         """Note the reply to an open request of the batch. After the last reply of a message, call `end_message`."""

@@ -174,12 +174,19 @@ class Inbox:
             for request in (() if batch is None else batch.requests)
             if request.number != READY and request.is_open
         ]
-        for request in waiting:
-            elapsed_us = self._requests.elapsed_us(request)
-            evidence = Evidence(detail=reason, elapsed_us=elapsed_us)
-            self._requests.fail(request, Strike(Cause.MALFORMED, evidence))
-        if not waiting:
+        if batch is None or not waiting:
             self.count_unsolicited(1)
+            return
+        size = len(batch.requests)
+        wall_us = self._requests.wall_us(batch) if size > 1 else 0
+        for request in waiting:
+            evidence = Evidence(
+                detail=reason,
+                elapsed_us=self._requests.elapsed_us(request),
+                wall_us=wall_us,
+                batch_size=size,
+            )
+            self._requests.fail(request, Strike(Cause.MALFORMED, evidence))
 
 
 def _check_size(data: bytes) -> None:

@@ -892,6 +892,18 @@ async def test_garbage_is_a_strike_in_the_waiting_game(bot):
     assert strike.evidence == Evidence(detail="the bytes are no linko.v1.BotMessage", elapsed_us=10)
 
 
+async def test_garbage_in_a_batch_is_charged_with_the_time_and_the_size_of_the_batch(bot):
+    for game in "hi":
+        await bot.start(game)
+    pending = [asyncio.ensure_future(request_soon(bot, game)) for game in "ghi"]
+    await run_ready_tasks()
+    bot.time.pass_us(3000)
+    bot.say(b"\xff" * 9)
+    for each in pending:
+        evidence = (await expect_fault(each)).evidence
+        assert (evidence.elapsed_us, evidence.wall_us, evidence.batch_size) == (1000, 3000, 3)
+
+
 UNSOLICITED = {
     "replies": replies(("other", 1)),
     "readies": ready("other"),
