@@ -136,7 +136,7 @@ class Batch:
 
     When the last reply has come, each request is charged a share of the time since the batch was written, in proportion to its limit.
     So with k requests of equal limits, each is charged 1/k of the time. If every request has a reply, the shares add up to the time
-    until the last one, without the lag and up to rounding. None is above its limit. An overdue request is charged its whole limit.
+    until the last reply, minus the lag, except for rounding. No share is above the limit of its request. An overdue request is charged its whole limit.
     """
 
     expired = False
@@ -315,8 +315,9 @@ class PendingRequests:
         wall_us = max(1, (batch.last_reply_ns - batch.written_ns) // 1000)
         lag_us = max(0, wall_us - batch.limit_us)
         size = len(batch.requests)
-        if batch.last_reply_ns and batch.requests[0].number != READY:
-            self._slowest_us = max(self._slowest_us or 0, wall_us // size)
+        replies = sum(request.action is not None for request in batch.requests)
+        if replies and batch.requests[0].number != READY:
+            self._slowest_us = max(self._slowest_us or 0, wall_us // replies)
         for request in batch.requests:
             if request.action is not None and not request.reply.done():
                 elapsed_us = batch.share_us(request, wall_us - lag_us)

@@ -178,12 +178,12 @@ class Inbox:
             self.count_unsolicited(1)
             return
         size = len(batch.requests)
-        wall_us = self._requests.wall_us(batch) if size > 1 else 0
+        wall_us = self._requests.wall_us(batch)
         for request in waiting:
             evidence = Evidence(
                 detail=reason,
-                elapsed_us=self._requests.elapsed_us(request),
-                wall_us=wall_us,
+                elapsed_us=batch.share_us(request, wall_us),
+                wall_us=wall_us if size > 1 else 0,
                 batch_size=size,
             )
             self._requests.fail(request, Strike(Cause.MALFORMED, evidence))

@@ -213,9 +213,9 @@ def _open_privately(path: str, flags: int) -> int:
 class _LoggedStream:
     """A stream whose messages are written to a log. All other attributes are those of the stream.
 
-    The log is written in the next iteration of the event loop. So a reply gets its time before it is logged. To log a request costs
-    the bot a fraction of a millisecond of its time. A message of the bot is logged when `read` returns, and one of the
-    referee when `write` is called, so that no reply stands before its request.
+    The order of the lines is fixed when `read` returns a message of the bot, and when `write` is called for one of the referee. So no
+    reply stands before its request. The lines are written in the next iteration of the event loop, so a reply gets its time before.
+    The line of a request costs the bot a fraction of a millisecond.
     """
 
     def __init__(self, stream: Stream, log: BotLog) -> None:

@@ -98,7 +98,7 @@ def _refuse_options(context: typer.Context, command: str) -> None:
         source = context.get_parameter_source(param.name or "")
         if source is not None and source.name == "COMMANDLINE":
             raise UserError(
-                f"{param.opts[0]}: write it after {command}: referee ratings {command} …"
+                f"{param.opts[0]}: belongs to `referee ratings`; write the options of {command} after {command}"
             )
 
 

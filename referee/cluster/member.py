@@ -117,7 +117,8 @@ class Deployment:
     async def play(self, assignment: Assignment) -> list[GameRecord]:
         """Play an assignment. Raises MissingCopyError, and the errors of `Workers.submit`."""
         if self._ending is not None and not self._changing.locked():
-            self._ending.cancel()  # not while it closes the deployment: that would leave the game process
+            # while it closes the deployment, a cancel could leave the old game process running
+            self._ending.cancel()
         self._playing += 1
         try:
             return await (await self._open_workers()).submit(0, self._localize(assignment))
@@ -245,6 +246,6 @@ async def kill(deployment: str) -> None:
 
 
 async def kill_all() -> None:
-    """End the game processes of all deployments at once, and close the deployments."""
+    """End the game processes of all deployments, one after the other, and close the deployments."""
     for deployment in list(_DEPLOYMENTS):
         await kill(deployment)

@@ -193,8 +193,8 @@ class _PairEffects:
     def style_limits(self) -> Floats:
         """Return the (N,) excesses that styles explain, in points per game; NaN if there are too few other pairs.
 
-        Styles are taken as random. The limit is that of the test of the externally studentised residual, at which all pairs share the
-        error of 5 %, times sqrt(pairs / degrees of freedom), which makes hints rarer. The excess of the same two bots the other way round does not
+        Styles are taken as random. The limit comes from the test of the externally studentised residual; all pairs together have an
+        error of 5 %. It is multiplied by sqrt(pairs / degrees of freedom), so that there are fewer hints. The excess of the same two bots the other way round does not
         count, because bots may help each other. The excesses of all pairs are residuals of a model with a strength
         and an effect for each bot.
         """

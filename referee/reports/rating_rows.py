@@ -185,7 +185,7 @@ class Tally:
         self._strikes = Counter[tuple[str, str]]()
         """Number of strikes by ruleset and bot, in the games that were added."""
         self._early = defaultdict[str, list[str]](list)
-        """Strikes in games that were not added yet: for each game id, the bot of each strike."""
+        """Strikes in games that were not added yet: for each game id, one name of a bot per strike."""
 
     def add(self, game: GameResult) -> None:
         """Add a game."""

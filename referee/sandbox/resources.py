@@ -110,13 +110,13 @@ class SandboxResources:
         )
 
     def send_kill(self) -> None:
-        """Send SIGKILL to all processes of the program's user, and do not wait for their end. Do nothing if that is the referee's user."""
+        """Send SIGKILL to all processes of the program's user, and do not wait for their end. Do nothing if the program runs as the referee's user."""
         with self._lock:
             if self._lease is not None:
                 self._lease.send_kill()
 
     def kill_processes(self) -> None:
-        """Kill all processes of the program's user, and wait until none runs. Do nothing if that is the referee's user."""
+        """Kill all processes of the program's user, and wait until none runs. Do nothing if the program runs as the referee's user."""
         with self._lock:
             if self._lease is not None:
                 self._lease.kill_processes()
@@ -124,7 +124,7 @@ class SandboxResources:
     def remove_leftovers(self) -> None:
         """Kill all processes of the program's user, and remove what the user has left in shared folders and memory.
 
-        Do nothing if that is the referee's user.
+        Do nothing if the program runs as the referee's user.
         """
         with self._lock:
             if self._lease is not None:

@@ -197,7 +197,8 @@ class _StageReader:
     def _check_games(self, stages: Sequence[Stage]) -> None:
         games = sum(stage.games(self._challengers + self._field) for stage in stages)
         if games > MAX_GAMES:
-            matches_key = "stage" if self._file.matches is None else "matches"
+            has_own = all(stage.matches is not None for stage in self._file.stage or [self._file])
+            matches_key = "stage" if self._file.stage is not None and has_own else "matches"
             key, number = (
                 (matches_key, str(games))
                 if self._budget is None

@@ -47,7 +47,7 @@ _COMPRESSION = 5
 """The level of gzip. Higher levels take more time and save little."""
 _KEPT_PAGES = 100
 _MAX_TEXT = 1_000
-"""The most characters of an error on a page."""
+"""About how many characters of an error a page shows."""
 _AGAIN_S = 5
 """After an error, an open page is loaded again after this time in seconds."""
 _HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::[0-9]*)?")

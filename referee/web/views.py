@@ -107,7 +107,7 @@ class LeagueViews:
         league: the league, opened read-only.
         spoilers: also show what a bot author must not know while a tournament runs: replays of deals that are not finished.
         patience_s: how long a page waits for the computation of ratings or rating histories, in seconds; None to wait until it
-            has ended. After that, the page shows outdated ones; if there are none, it says that they are being computed.
+            has ended. After that, the page shows the outdated ratings, or says that they are being computed if there are none.
         now_s: returns the time of a monotonic clock in seconds.
     """
 
@@ -314,7 +314,7 @@ class LeagueViews:
     def is_spoiler(self, game_id: str) -> bool:
         """Return True if the replay must be hidden, because games with the same deal are still to be played.
 
-        If `spoilers` is True, always return False; otherwise raise NotFoundError if the league has no game with this id.
+        Always False if `spoilers` is True. If not, raises NotFoundError if the league has no game with this id.
         """
         return not (self.spoilers or self.league.place_of(game_id).deal_played)
 

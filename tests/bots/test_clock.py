@@ -448,6 +448,15 @@ async def test_request_without_a_reply_says_nothing_about_the_slowest_decision(b
     assert bot.requests.reserve_us is None
 
 
+async def test_requests_without_a_reply_do_not_make_the_decisions_of_their_batch_quicker(bot):
+    batch = bot.write_batch(LIMIT_US, LIMIT_US, LIMIT_US)
+    bot.time.creep_us(3000)
+    bot.reply(batch[0], b"")
+    for request in batch[1:]:
+        bot.requests.abandon(request)
+    assert bot.requests.reserve_us == 4 * 3000
+
+
 async def test_batch_that_is_overdue_counts_as_its_replies_and_one_more_slow_decision(bot):
     for replies in (1, 0):
         batch = bot.write_batch(LIMIT_US, LIMIT_US, LIMIT_US)

@@ -1,6 +1,7 @@
 """Test what a session does with the messages of a bot, on a fake stream and a fake clock."""
 
 import asyncio
+from itertools import count
 
 import grpc
 import pytest
@@ -902,6 +903,25 @@ async def test_garbage_in_a_batch_is_charged_with_the_time_and_the_size_of_the_b
     for each in pending:
         evidence = (await expect_fault(each)).evidence
         assert (evidence.elapsed_us, evidence.wall_us, evidence.batch_size) == (1000, 3000, 3)
+
+
+async def test_no_share_of_a_batch_with_garbage_is_above_the_time_of_the_batch(bot, monkeypatch):
+    """A request with a large limit beside one with a small limit has nearly the whole time of the batch as its share."""
+    await bot.start("h")
+    pending = [
+        asyncio.ensure_future(bot.session.request(game, 1, request_bytes(game, 1), limit_us))
+        for game, limit_us in (("g", 1000), ("h", LIMIT_US))
+    ]
+    await run_ready_tasks()
+    now_ns, calls = bot.session.pending_requests._now_ns, count(1)
+    monkeypatch.setattr(
+        bot.session.pending_requests, "_now_ns", lambda: now_ns() + 20_000 * next(calls)
+    )
+    bot.say(b"\xff" * 9)
+    for each in pending:
+        evidence = (await expect_fault(each)).evidence
+        assert evidence.elapsed_us <= evidence.wall_us
+        assert evidence.batch_size == 2
 
 
 UNSOLICITED = {

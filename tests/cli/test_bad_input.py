@@ -169,7 +169,7 @@ SUGGESTIONS = [
     (("ratings", "--history", "gredy"), "no bot 'gredy' has played here (did you mean 'greedy'?)"),
     (
         ("ratings", "--league", "league", "compare", "random", "greedy"),
-        "--league: write it after compare: referee ratings compare …",
+        "--league: belongs to `referee ratings`; write the options of compare after compare",
     ),
     (("ratings", "--ruleset", "Basc"), "unknown ruleset 'Basc' (did you mean 'basic'?); choose"),
     (("play", "random", "greedy", "--ruleset", "dual"), "'dual' (did you mean 'duel'?); choose"),

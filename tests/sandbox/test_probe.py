@@ -54,8 +54,11 @@ async def test_program_that_once_leaves_its_core_does_so_by_the_scheduler(
 
 def test_marked_processes_are_found_by_the_beginning_of_their_arguments():
     marker = secrets.token_hex(8)
-    command = ["sh", "-c", "echo up; sleep 1000; :", marker, *LONG_TEXTS]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, process_group=0) as run:
+    # `read` waits in the shell itself: a new child process would have the same arguments for a moment
+    command = ["sh", "-c", "echo up; read line", marker, *LONG_TEXTS]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0
+    ) as run:
         run.stdout.readline()
         try:
             with little_memory():

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from referee.rules.ruleset import RULESETS
-from referee.schedule import Stage, cyclic_tables, table_search
+from referee.schedule import Stage, cyclic_tables, designs, table_search
 from referee.schedule.balanced import balanced_schedule, balanced_tables
 from referee.schedule.budget import buy, smallest_choice
 from referee.schedule.extension import ALGORITHMS, select_algorithm
@@ -220,21 +220,7 @@ def test_pairs_and_neighbours_differ_by_little_for_any_budget(bots, seats):
         assert most - least <= 2
 
 
-DESIGN_SIZES = [
-    (7, 3),
-    (9, 3),
-    (13, 4),
-    (15, 3),
-    (16, 4),
-    (25, 4),
-    (21, 5),
-    (25, 5),
-    (27, 3),
-    (28, 4),
-]
-
-
-@pytest.mark.parametrize(("bots", "seats"), DESIGN_SIZES)
+@pytest.mark.parametrize(("bots", "seats"), sorted(designs._PAIR_DESIGNS))
 def test_no_match_is_lost_between_the_copies_of_a_design(bots, seats):
     size = bots * (bots - 1) // (seats * (seats - 1))
     with (
