@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Container, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from referee.errors import BotFault, Cause, Evidence, Forfeit, Strike
@@ -261,15 +262,22 @@ class PendingRequests:
         if self._timer is None or batch.deadline_ns < self._timer_ns:
             self._arm_timer(batch.deadline_ns)
 
-    def elapsed_us(self, request: PendingRequest) -> int:
-        """Return the share of a request in the microseconds since it was written; 0 if it was not written yet."""
-        batch = request.batch
-        return 0 if batch is None else batch.share_us(request, self.wall_us(batch))
+    def add_times(self, evidence: Evidence, request: PendingRequest) -> Evidence:
+        """Return evidence with the times of a request until now; 0 if it was not written yet.
 
-    def wall_us(self, batch: Batch) -> int:
-        """Return the microseconds since a batch was written."""
+        These are its share of the time since its batch was written, and, if the batch has several requests, this time and their number.
+        """
+        batch = request.batch
+        if batch is None:
+            return replace(evidence, elapsed_us=0)
         now_ns = self._now_ns() if self._paused_ns is None else self._paused_ns
-        return max(0, now_ns - batch.written_ns) // 1000
+        wall_us, size = max(0, now_ns - batch.written_ns) // 1000, len(batch.requests)
+        return replace(
+            evidence,
+            elapsed_us=batch.share_us(request, wall_us),
+            wall_us=wall_us if size > 1 else 0,
+            batch_size=size,
+        )
 
     def complete(self, request: PendingRequest, action: bytes) -> None:
         """Note the reply to an open request of the batch. After the last reply of a message, call `end_message`."""

@@ -174,19 +174,11 @@ class Inbox:
             for request in (() if batch is None else batch.requests)
             if request.number != READY and request.is_open
         ]
-        if batch is None or not waiting:
-            self.count_unsolicited(1)
-            return
-        size = len(batch.requests)
-        wall_us = self._requests.wall_us(batch)
         for request in waiting:
-            evidence = Evidence(
-                detail=reason,
-                elapsed_us=batch.share_us(request, wall_us),
-                wall_us=wall_us if size > 1 else 0,
-                batch_size=size,
-            )
+            evidence = self._requests.add_times(Evidence(detail=reason), request)
             self._requests.fail(request, Strike(Cause.MALFORMED, evidence))
+        if not waiting:
+            self.count_unsolicited(1)
 
 
 def _check_size(data: bytes) -> None:

@@ -10,7 +10,6 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -378,7 +377,7 @@ class Session:
             await request.reply
             is_ready = True
         except Forfeit as failure:
-            raise self._with_elapsed(failure, request) from None
+            raise self._with_times(failure, request) from None
         finally:
             self._forget(request)
             if not is_ready:
@@ -410,7 +409,7 @@ class Session:
                 self._wait_for_core(message, request)
             reply: TimedReply = await request.reply
         except Forfeit as failure:
-            raise self._with_elapsed(failure, request) from None
+            raise self._with_times(failure, request) from None
         finally:
             self._forget(request)
         return reply
@@ -460,9 +459,8 @@ class Session:
             self._waiting_since_ns = self._now_ns()
             self._cores.claim(self)
 
-    def _with_elapsed(self, failure: Forfeit, request: PendingRequest) -> Forfeit:
-        elapsed_us = self._requests.elapsed_us(request)
-        return Forfeit(failure.cause, replace(failure.evidence, elapsed_us=elapsed_us))
+    def _with_times(self, failure: Forfeit, request: PendingRequest) -> Forfeit:
+        return Forfeit(failure.cause, self._requests.add_times(failure.evidence, request))
 
     def _forget(self, request: PendingRequest) -> None:
         """Remove a request whose caller does not wait for it any more."""

@@ -905,6 +905,19 @@ async def test_garbage_in_a_batch_is_charged_with_the_time_and_the_size_of_the_b
         assert (evidence.elapsed_us, evidence.wall_us, evidence.batch_size) == (1000, 3000, 3)
 
 
+async def test_crash_in_a_batch_is_charged_with_the_time_and_the_size_of_the_batch(bot):
+    for game in "hi":
+        await bot.start(game)
+    pending = [asyncio.ensure_future(request_soon(bot, game)) for game in "ghi"]
+    await run_ready_tasks()
+    bot.time.pass_us(3000)
+    bot.session.fail(Forfeit(Cause.CRASH, Evidence(detail="exited")))
+    faults = await asyncio.gather(*pending, return_exceptions=True)
+    [forfeit] = [each for each in faults if isinstance(each, Forfeit)]
+    evidence = forfeit.evidence
+    assert (evidence.elapsed_us, evidence.wall_us, evidence.batch_size) == (1000, 3000, 3)
+
+
 async def test_no_share_of_a_batch_with_garbage_is_above_the_time_of_the_batch(bot, monkeypatch):
     """A request with a large limit beside one with a small limit has nearly the whole time of the batch as its share."""
     await bot.start("h")
