@@ -263,9 +263,9 @@ class PendingRequests:
             self._arm_timer(batch.deadline_ns)
 
     def add_times(self, evidence: Evidence, request: PendingRequest) -> Evidence:
-        """Return evidence with the times of a request until now; 0 if it was not written yet.
+        """Return the evidence with the time of a request so far; 0 if it was not written yet.
 
-        These are its share of the time since its batch was written, and, if the batch has several requests, this time and their number.
+        In a batch this is its share. Then the time and the size of the batch are added too.
         """
         batch = request.batch
         if batch is None:

@@ -188,7 +188,7 @@ class Claimant(Protocol):
     def lingers(self) -> bool:
         """Whether the bot may wait for more requests.
 
-        Bots that do not linger get a core before it. If no other bot wants a core, it gets one at once.
+        Bots that do not linger get a core first. If no other bot wants one, this bot gets it at once.
         """
         ...
 

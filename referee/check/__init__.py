@@ -178,7 +178,7 @@ _PROCESS_CAUSES = {Cause.CRASH, Cause.EXITED_EARLY, Cause.HANDSHAKE}
 
 
 def dropped_text(count: int) -> str:
-    """Return a sentence without its full stop about messages of a bot that the referee has dropped."""
+    """Return a sentence, without the full stop, that says how many messages of a bot were dropped."""
     return (
         f"{count_text(count, 'message')} of the bot belonged to no pending request and had no effect:"
         " reply once to each request, with its game_id and decision_id"

@@ -314,15 +314,15 @@ class _Check:
         bot = self._start_up.bot
         async with bot.run() as process:
             played = await play_in_sequence(bot, process, games)
-            dropped = process.session.dropped
+            dropped_messages = process.session.dropped
         decisions = [decision for game in played for decision in game.decisions]
         for decision in decisions:
             self._measurements.add_decision(decision.kind, decision.elapsed_us)
         self._tables += tables[: len(played)]
         shortfall = "" if len(played) == len(tables) else f" of {len(tables)}, because it is slow"
-        stray = f"\n{dropped_text(dropped)}" if dropped else ""
+        dropped = f"\n{dropped_text(dropped_messages)}" if dropped_messages else ""
         return pass_with(
-            f"{count_text(len(decisions), 'decision')} in {count_text(len(played), 'game')}{shortfall}{stray}"
+            f"{count_text(len(decisions), 'decision')} in {count_text(len(played), 'game')}{shortfall}{dropped}"
         )
 
     async def _report_latency(self) -> Finding:

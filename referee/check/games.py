@@ -17,6 +17,7 @@ from referee.check import (
     StepFailure,
     action_text,
     count_text,
+    dropped_text,
     enum_name,
     fault_text,
     kind_name,
@@ -132,11 +133,9 @@ class BotSeat:
             reply = await self._player.decide(request)
         except BotFault as fault:
             happened = fault_text(fault)
-            if fault.cause is Cause.TIMEOUT and self._process.session.dropped > dropped:
-                happened += (
-                    "; but replies came that match no request: their game_id and decision_id are"
-                    " not those of a pending request"
-                )
+            newly_dropped = self._process.session.dropped - dropped
+            if fault.cause is Cause.TIMEOUT and newly_dropped:
+                happened += f"; but {dropped_text(newly_dropped)}"
             self.failure = self._failure(request, _expected(request, fault), happened, fault.cause)
             raise
         if reply.action not in request.decision.legal:

@@ -53,9 +53,9 @@ from referee.sandbox.launcher import Launcher
 from referee.store import StoredBot
 from referee.store.league import League
 from referee.tournament.rerun import (
+    DroppedMessage,
     Exchange,
     StoredSeat,
-    StrayMessage,
     find_stored_seat,
     rerun,
 )
@@ -224,14 +224,14 @@ class RerunView:
         self.faults = 0
         """How many faults the bot has had, illegal actions included."""
 
-    def lines(self, step: Request | StrayMessage | Exchange) -> Iterator[RenderableType]:
+    def lines(self, step: Request | DroppedMessage | Exchange) -> Iterator[RenderableType]:
         """Yield the lines of a step of the rerun."""
         match step:
             case Request():
                 yield from map(self._narrator.line, step.events)
                 kind = kind_name(step.decision.kind)
                 yield Text(f"request {step.number}, turn {step.view.turn}: {kind}", "bold cyan")
-            case StrayMessage(pending):
+            case DroppedMessage(pending):
                 hint = (
                     "a message came that belongs to no pending request, such as a reply with a wrong game_id or decision_id;"
                     f" the pending request has the decision_id {pending.number}"
@@ -263,11 +263,11 @@ class RerunView:
             yield _part("printed", exchange.printed.rstrip("\n"))
 
     def summary(self) -> str:
-        """Return the last line: how many requests, outcomes that were not as stored, and dropped messages there were."""
+        """Return the last line, with three numbers: requests, outcomes that differ from the stored ones, and dropped messages."""
         differing = f"{self._differences} not as stored" if self._differences else "all as stored"
-        stray = f" {dropped_text(self._dropped)}." if self._dropped else ""
+        dropped = f" {dropped_text(self._dropped)}." if self._dropped else ""
         return f"{count_text(self._requests, 'request')}" + (
-            f": {differing}.{stray}" if self._requests else "."
+            f": {differing}.{dropped}" if self._requests else "."
         )
 
 
@@ -288,7 +288,7 @@ def _outcome_text(exchange: Exchange) -> str:
     illegal = ", which is illegal," if exchange.is_illegal else ""
     time = duration(outcome.elapsed_us + outcome.lag_us)
     late = f" (the limit is {duration(exchange.request.time.limit_us)})" if outcome.lag_us else ""
-    if as_stored and outcome.lag_us and exchange.stored_fault is not None:
+    if exchange.is_late_as_stored and exchange.stored_fault is not None:
         as_stored = f", late as stored ({exchange.stored_fault.cause.value})"
     return f"{action_text(outcome.action)}{illegal} after {time}{late}{as_stored}"
 

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import dask
 from distributed import Client, Nanny, Scheduler, Security, SpecCluster
-from distributed.client import FutureCancelledError
+from distributed.client import ClosedClientError, FutureCancelledError
 from distributed.comm.core import CommClosedError
 from distributed.core import rpc
 from distributed.scheduler import KilledWorker
@@ -46,10 +46,8 @@ _UNREACHABLE = (CommClosedError, ConnectionError, TimeoutError)
 """The errors of a connection that was closed or not made."""
 LOCAL = "local:"
 """The first part of an address that starts a cluster on this machine."""
-LOST = (KilledWorker, FutureCancelledError, CommClosedError)
+_LOST = (KilledWorker, FutureCancelledError, CommClosedError, ClosedClientError)
 """The errors of Dask when a worker or the scheduler is gone."""
-CLOSED = (*LOST, RuntimeError)
-"""The errors of Dask when its client closes, because the scheduler is gone. Any other RuntimeError is no loss; see `is_open`."""
 _CONNECTION_OBJECT = re.compile(r"^in <[^>]*>: ")
 """Matches the beginning of an error text of Dask, such as `in <TCPConnector object at 0x…>: `."""
 _PACKAGE = "linko-referee"
@@ -57,8 +55,16 @@ _PACKAGE = "linko-referee"
 
 
 def is_open(client: Client) -> bool:
-    """Return False if the client closes. Then Dask raises RuntimeError for all that is still asked of it."""
+    """Return False if the client is closing or closed."""
     return bool(client.status == "running")
+
+
+def is_loss(error: BaseException, client: Client) -> bool:
+    """Return whether an error of a call to Dask means that a worker or the scheduler is gone.
+
+    While its client is closing or closed, Dask raises RuntimeError for some calls. Otherwise a RuntimeError is a bug.
+    """
+    return isinstance(error, _LOST) or (isinstance(error, RuntimeError) and not is_open(client))
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,8 +348,8 @@ async def prepare(
         request: what the worker needs to know.
         pack: returns the archive of a bot (`name@version`), as `Workshop.pack` does.
 
-    Raises UserError if the worker cannot play the tournament, the errors in `LOST` if the worker is gone, and any other error
-    if it may be able to play later, for example OSError if its disk is full.
+    Raises UserError if the worker cannot play the tournament, an error for which `is_loss` is True if the worker is gone, and any other
+    error if it may be able to play later, for example OSError if its disk is full.
     """
     await _compare_versions(client, address)
     missing = await call(client, address, member.deploy, request)

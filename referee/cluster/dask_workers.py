@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from distributed import Client
 
 from referee.cluster import member
-from referee.cluster.connection import LOST, call, is_open, prepare
+from referee.cluster.connection import call, is_loss, is_open, prepare
 from referee.cluster.member import DeploymentRequest
 from referee.errors import RefereeError, UserError, cut_lines
 from referee.tournament.workers import WorkerLostError
@@ -244,8 +244,8 @@ class DaskWorkers:
             identity = await scheduler.identity(n_workers=-1)
         except OSError:
             return False
-        except RuntimeError:
-            if is_open(self._client):
+        except Exception as error:
+            if not is_loss(error, self._client):
                 raise
             return False
         self._scheduler_id = self._scheduler_id or identity["id"]
@@ -292,8 +292,6 @@ class DaskWorkers:
         """Prepare a Dask worker for the tournament."""
         try:
             await prepare(self._client, address, self._request, self._pack)
-        except LOST:
-            return  # gone before it was ready
         except UserError as error:
             self._refusals[address] = str(error)
             self._failures.pop(address, None)
@@ -301,6 +299,8 @@ class DaskWorkers:
                 self._say_reason(address)
             return
         except Exception as error:  # noqa: BLE001 - the next comparison tries again, whatever it is
+            if is_loss(error, self._client):
+                return  # gone before it was ready
             reason = f"{type(error).__name__}: {error}"
             is_new = self._failures.get(address) != reason
             self._failures[address] = reason

@@ -14,7 +14,7 @@ from pathlib import Path
 from distributed import Client
 
 from referee.cluster import member
-from referee.cluster.connection import CLOSED, LOST, Certificates, connect, is_open
+from referee.cluster.connection import Certificates, connect, is_loss
 from referee.cluster.dask_workers import LOSS_S, DaskWorker, DaskWorkers
 from referee.cluster.host import CORE
 from referee.cluster.member import DeploymentRequest, MissingCopyError
@@ -83,6 +83,19 @@ class RemoteWorkers:
             self._idle_lanes.clear()  # as after a look: any lane may get games now, so count all
         self._idle_lanes.discard(number)
         worker = self._find_home(number)
+        result = asyncio.ensure_future(self._play(worker, assignment))
+        self._stretches[worker] += 1
+        try:
+            records = await self._wait_for_records(worker, result)
+        finally:
+            self._stretches[worker] -= 1
+            self._idle_lanes.add(number)
+            result.cancel()
+        self._games[worker.host] += len(records)
+        return records
+
+    async def _play(self, worker: DaskWorker, assignment: Assignment) -> list[GameRecord]:
+        """Let a Dask worker play an assignment. Raises the errors of Dask and of `member.play`."""
         job = self._client.submit(
             member.play,
             self._deployment,
@@ -94,17 +107,11 @@ class RemoteWorkers:
             retries=0,
             pure=False,
         )
-        result = asyncio.ensure_future(job.result())
-        self._stretches[worker] += 1
         try:
-            records = await self._wait_for_records(worker, result)
+            records: list[GameRecord] = await job.result()
         finally:
-            self._stretches[worker] -= 1
-            self._idle_lanes.add(number)
-            result.cancel()
             if not self._dask_workers.gone.done():
                 job.release()
-        self._games[worker.host] += len(records)
         return records
 
     def _find_home(self, lane: int) -> DaskWorker:
@@ -128,8 +135,14 @@ class RemoteWorkers:
             self._dask_workers.check_scheduler()
             if result.done():
                 return result.result()
-        except CLOSED as error:
-            if not isinstance(error, LOST) and is_open(self._client):
+        except MissingCopyError as error:
+            self._dask_workers.replace(worker, f"lacks a bot: {error}")
+            raise
+        except WorkerLostError as error:
+            self._say(f"The unfinished games of {worker.address} are played again: {error}.")
+            raise
+        except Exception as error:
+            if not is_loss(error, self._client):
                 raise
             # Dask reports this before it is known whether the worker or the scheduler is gone.
             await asyncio.wait(
@@ -141,12 +154,6 @@ class RemoteWorkers:
                 # seen the deals that are played again, so they must end.
                 self._dask_workers.replace(worker, "was cut off")
             raise WorkerLostError(f"the worker {worker.address} is gone: {error}") from error
-        except MissingCopyError as error:
-            self._dask_workers.replace(worker, f"lacks a bot: {error}")
-            raise
-        except WorkerLostError as error:
-            self._say(f"The unfinished games of {worker.address} are played again: {error}.")
-            raise
         raise WorkerLostError(f"the worker {worker.address} is gone")
 
     def list_hosts(self) -> Sequence[HostFigures]:

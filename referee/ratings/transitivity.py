@@ -4,7 +4,7 @@ Bots can be like rock, paper and scissors: a beats b, b beats c, and c beats a. 
 example is a bot whose style suits one opponent only.
 
 Ties are left out, because ratings do not say how often two bots tie. Comparisons with a forfeit are left out too: a
-bot that crashes now and then loses also to weak bots, which would look like a style that suits these. All other
+bot that sometimes crashes also loses to weak bots, as if its style suited them. All other
 comparisons are decided. The prediction is that of `fit.fit` for the decided comparisons.
 
 The test multiplies the deviations of each match by +1 or -1 at random, many times, and compares the real deviations of

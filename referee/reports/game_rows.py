@@ -72,7 +72,7 @@ class SeatRow:
     stood_in: Annotated[int, Column("stood in", right=True, drop=2)]
     """Number of decisions that the stand-in made for the bot."""
     dropped: Annotated[int, Column("dropped", right=True, drop=2)]
-    """Number of replies and hellos that the referee dropped because they came late, twice or without a request."""
+    """See `GameRecord.dropped`."""
     mean_time_us: Annotated[int | None, Column("mean time", right=True, show=duration)]
     """Mean time of the decisions that the bot made itself; None if it made none."""
     max_time_us: Annotated[int | None, Column("max time", right=True, show=duration)]

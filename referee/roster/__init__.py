@@ -45,15 +45,16 @@ def find_bot(league: League, text: str) -> StoredBot:
         return matching[-1]
     if all(row.version == PERSON for row in versions):
         raise NotFoundError(f"{league.where}: {name!r} is a person, not a bot")
-    there = ", ".join(
-        f"{row.version}{' (retired)' if row.retired_at_us else ''}" for row in versions
-    )
     if at:
+        there = ", ".join(
+            f"{row.version}{' (retired)' if row.retired_at_us else ''}" for row in versions
+        )
         raise NotFoundError(
             f"{league.where}: there is no version {version!r} of {name!r}; there are: {there}"
         )
+    retired = ", ".join(row.version for row in versions)
     raise NotFoundError(
-        f"{league.where}: all versions of {name!r} are retired: {there}; to let it play, submit it again"
+        f"{league.where}: all versions of {name!r} are retired ({retired}); to let it play, submit it again"
     )
 
 

@@ -94,8 +94,8 @@ def _prepare_folder(folder: Path) -> None:
     """
     own = folder / "own"
     own.mkdir()
-    make_reachable(own)
-    folder.chmod(0o755)
+    make_reachable(own)  # also the folders above `folder`
+    folder.chmod(0o755)  # others may list it too, so that nothing but the isolation hides `secret`
 
 
 async def _try_forbidden_acts(

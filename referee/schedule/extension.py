@@ -38,7 +38,8 @@ ALGORITHMS = MappingProxyType(
 """The algorithms by name. The database stores the name.
 
 If an algorithm is changed and makes other schedules, give the changed algorithm a new name and keep the old
-one. Verification must be able to compute old schedules again. The name of a ladder is also that of the choice at its
+one. Verification must be able to compute old schedules again. There is one exception: `balanced-1` once lost matches of 25 bots at
+tables of 4, and such schedules need not be computed again. The name of a ladder is also that of the choice at its
 looks: of everything that `tournament/ladder.py` and `ratings/information.py` compute.
 """
 

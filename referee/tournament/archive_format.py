@@ -268,12 +268,15 @@ def pack(members: Mapping[str, bytes]) -> bytes:
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether a file is an archive, perhaps a wrong one: a zip file with a member `SHA256SUMS`."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return SUMS in archive.namelist()
-    except _ZIP_ERRORS:
-        return False
+    """Return whether a file is an archive, perhaps a wrong one: a zip file with a member `SHA256SUMS`.
+
+    Raises OSError if the file cannot be opened.
+    """
+    with path.open("rb") as file:
+        try:
+            return SUMS in zipfile.ZipFile(file).namelist()
+        except _ZIP_ERRORS:
+            return False
 
 
 def unpack(path: Path, data: bytes) -> dict[str, bytes]:

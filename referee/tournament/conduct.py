@@ -114,7 +114,7 @@ class Feeder:
         self._played, self._played_us = 0, 0
 
     def drain(self) -> None:
-        """Send no further stretch. The workers finish the portions in play, and on a cluster those that begin within a second."""
+        """Send no further stretch. Each stretch that a worker already has is played for at least one portion, which is stored."""
         self._draining = True
 
     async def feed_worker(self, number: int) -> None:
@@ -174,7 +174,7 @@ class Feeder:
 # - looking: all games before a look are stored, and no later game has started; a resumed run takes the earlier looks again. Only a
 #   ladder and a tournament with `until` have looks. With `until`, a look leaves no game if all neighbours are settled. A ladder ends
 #   at a look when its time is over.
-# - draining: after `drain`, the portions in play are finished and stored; see `Feeder.drain`. After `kill` or an error the
+# - draining: after `drain`, what the workers have is played for at least one portion and stored; see `Feeder.drain`. After `kill` or an error the
 #   games in play are lost, and a resumed run plays them again.
 #
 # The league stores the games, and whether the tournament is finished. It does not store whether the tournament is
@@ -264,7 +264,7 @@ class Conductor:
         return () if self._workers is None else self._workers.list_hosts()
 
     def drain(self) -> None:
-        """Send no further stretch. The workers finish the portions in play, and on a cluster those that begin within a second."""
+        """Send no further stretch. Each stretch that a worker already has is played for at least one portion, which is stored."""
         self._draining = True
         if self._feeder is not None:
             self._feeder.drain()

@@ -131,10 +131,17 @@ class Exchange(NamedTuple):
             return outcome.action == self.stored.action
         if self.is_illegal:
             return fault.cause is Cause.ILLEGAL
-        return fault.cause in _LATE and outcome.lag_us > 0
+        return self.is_late_as_stored
+
+    @property
+    def is_late_as_stored(self) -> bool:
+        """Whether the reply was late, as in the stored game."""
+        outcome, fault = self.outcome, self.stored_fault
+        is_late = isinstance(outcome, Reply) and outcome.lag_us > 0
+        return is_late and fault is not None and fault.cause in _LATE
 
 
-class StrayMessage(NamedTuple):
+class DroppedMessage(NamedTuple):
     """While a request is pending, the bot has sent a message that belongs to no pending request."""
 
     pending: Request
@@ -147,10 +154,10 @@ async def rerun(
     *,
     last_move: int,
     logs: LogSettings | None = None,
-) -> AsyncIterator[Request | StrayMessage | Exchange]:
+) -> AsyncIterator[Request | DroppedMessage | Exchange]:
     """Start the bot, and send it the requests of the seat. The bot is ended afterwards.
 
-    Yield each request just before it is sent, then at most one `StrayMessage`, then the `Exchange`.
+    Yield each request just before it is sent, then at most one `DroppedMessage`, then the `Exchange`.
 
     Args:
         stored: the seat whose requests the bot gets.
@@ -182,7 +189,7 @@ async def rerun(
                     while not deciding.done():
                         await asyncio.wait((deciding,), timeout=_CHECK_EVERY_S)
                         if not deciding.done() and player.dropped > dropped:
-                            yield StrayMessage(request)
+                            yield DroppedMessage(request)
                             break
                     outcome = await deciding
                 except BotFault as fault:

@@ -67,12 +67,16 @@ class _StageReader:
 
     def read(self, pace: Pace | None) -> tuple[Stage, ...]:
         earlier = len(self._mistakes)
-        stages = tuple(stage for source in self._list_sources() for stage in self._read(source))
+        by_source = [(source, tuple(self._read(source))) for source in self._list_sources()]
+        stages = tuple(stage for _, each in by_source for stage in each)
         if len(self._mistakes) > earlier:
             return stages
         if self._budget is not None:
             stages = self._spend(self._budget, stages, pace)
-        self._check_games(stages)
+            self._check_games(stages, "budget", f"more than {MAX_GAMES}")
+        else:
+            largest, _ = max(by_source, key=lambda each: self._count_games(each[1]))
+            self._check_games(stages, largest.key("matches"), str(self._count_games(stages)))
         return stages
 
     def _list_sources(self) -> list[_Source]:
@@ -194,14 +198,10 @@ class _StageReader:
             self._mistakes.add("budget", str(error))
             return ()
 
-    def _check_games(self, stages: Sequence[Stage]) -> None:
-        games = sum(stage.games(self._challengers + self._field) for stage in stages)
-        if games > MAX_GAMES:
-            has_own = all(stage.matches is not None for stage in self._file.stage or [self._file])
-            matches_key = "stage" if self._file.stage is not None and has_own else "matches"
-            key, number = (
-                (matches_key, str(games))
-                if self._budget is None
-                else ("budget", f"more than {MAX_GAMES}")
-            )
+    def _count_games(self, stages: Sequence[Stage]) -> int:
+        return sum(stage.games(self._challengers + self._field) for stage in stages)
+
+    def _check_games(self, stages: Sequence[Stage], key: str, number: str) -> None:
+        """Note a mistake of `key` if the stages have too many games; `number` says how many."""
+        if self._count_games(stages) > MAX_GAMES:
             self._mistakes.add(key, f"allows {number} games; the limit is {MAX_GAMES}")

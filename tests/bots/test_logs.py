@@ -272,7 +272,7 @@ async def test_messages_are_logged_in_the_order_of_the_conversation(open_log, fi
 
     await asyncio.gather(write_next_request(), read())
     await asyncio.sleep(0)
-    assert already_logged == [["bot"]], "a bot never waits for the log of a message that it gets"
+    assert already_logged == [["bot"]], "a message is sent before it is logged"
     assert [sender for sender, _ in sent(*files().values())] == ["bot", "referee"]
 
 

@@ -279,7 +279,9 @@ ASKING = [
 @pytest.mark.parametrize("command", ASKING, ids=" ".join)
 def test_missing_league_is_refused(here, command):
     assert_refused(
-        here, *command, says="league: there is no league here; `referee tournament run FILE`"
+        here,
+        *command,
+        says="league: there is no league here; `referee tournament run FILE` makes one, or choose another with --league",
     )
 
 

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
-from distributed.client import FutureCancelledError
+from distributed.client import ClosedClientError, FutureCancelledError
 from fake_client import REQUEST, prepared, preparing, settle
 
 from referee.cluster import remote_workers
@@ -215,6 +215,23 @@ async def test_closing_client_is_a_lost_scheduler(client, said):
         job.done.set_exception(RuntimeError("ConnectionPool is closed"))
         with pytest.raises(RefereeError, match="the connection to the scheduler is lost"):
             await task
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("ConnectionPool is closed"), ClosedClientError("is closed")]
+)
+async def test_games_for_a_closed_client_are_those_of_a_lost_scheduler(
+    client, said, monkeypatch, error
+):
+    def refuse(*_, **__):
+        raise error
+
+    client.join("tcp://w:0")
+    async with started(client, said) as workers:
+        monkeypatch.setattr(client, "submit", refuse)
+        client.status = "closed"
+        with pytest.raises(RefereeError, match="the connection to the scheduler is lost"):
+            await workers.submit(0, Assignment(0, ()))
 
 
 async def test_error_of_a_game_with_an_open_client_is_no_lost_scheduler(client, said):

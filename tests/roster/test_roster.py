@@ -273,7 +273,9 @@ async def test_retired_version_has_a_spec_but_is_not_active(shop, tmp_path):
     shop.league.mark_retired(submission.spec.bot, at_us=9)
     with pytest.raises(UserError, match=r"ann@1\.0 is retired"):
         shop.roster.active_spec("ann@1.0")
-    with pytest.raises(NotFoundError, match=r"all versions of 'ann' are retired: 1\.0 "):
+    with pytest.raises(
+        NotFoundError, match=r"'ann' are retired \(1\.0\); to let it play, submit it again"
+    ):
         shop.roster.active_spec("ann")
     assert shop.roster.spec(submission.spec.bot) == submission.spec
 

@@ -114,3 +114,12 @@ def test_outcome_is_compared_with_the_stored_move_or_fault(outcome, cause, is_as
     charged = cause and Fault(0, cause, forfeit=False, move=0, evidence=Evidence(detail="x"))
     move = Move(0, PASS, 1, 0, stand_in=cause is not None)
     assert Exchange(request, move, charged, outcome, "").is_as_stored == is_as_stored
+
+
+@pytest.mark.parametrize(("cause", "is_late"), [(LATE, True), (ILLEGAL, False)])
+def test_slow_reply_is_late_as_stored_only_if_the_stored_one_was_late(cause, is_late):
+    decision = Decision(0, DecisionKind.OPTIONAL_DRAW, (PASS, DECK))
+    request = Request(1, None, decision, (), DecisionTime(5, None, 0))
+    charged = Fault(0, cause, forfeit=False, move=0, evidence=Evidence(detail="x"))
+    move = Move(0, PASS, 1, 0, stand_in=True)
+    assert Exchange(request, move, charged, Reply(PASS, 1, 7), "").is_late_as_stored == is_late

@@ -269,7 +269,7 @@ BAD = {
     ),
     "too many games of a stage": (
         HEAD + BOTS + '[[stage]]\nruleset = "basic"\nseats = 3\nmatches = 100000\n',
-        "stage: allows 1200000 games; the limit is 1000000",
+        "stage[0].matches: allows 1200000 games; the limit is 1000000",
     ),
     "huge budget": (
         GOOD.replace("matches = 2", "budget = 1000001"),
