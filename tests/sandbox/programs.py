@@ -1,5 +1,6 @@
-"""Write programs for tests, and measure the memory that the referee takes to look at them."""
+"""Write programs for tests, read their signals, and measure the memory that the referee takes to look at them."""
 
+import signal
 import textwrap
 import tracemalloc
 from contextlib import contextmanager
@@ -34,6 +35,15 @@ def long_program(path):
             os.execv(sys.executable, [sys.executable, "-I", "-S", {str(path)!r}, *texts])
         os.wait()
     """
+
+
+def signals(mask):
+    """Return the signals of a line of `/proc/PID/status`, without the two that the C library uses itself.
+
+    The C library leaves these two ignored in what `posix_spawn` starts. Python 3.13 starts the processes of
+    pytest-xdist that way.
+    """
+    return {each for each in signal.valid_signals() if int(mask, 16) >> each - 1 & 1}
 
 
 @contextmanager

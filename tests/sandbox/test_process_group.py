@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from process_groups import ENVIRONMENT, descendants, first_line, read_all
-from programs import LONG_NAME, little_memory, long_program
+from programs import LONG_NAME, little_memory, long_program, signals
 
 from referee.errors import Cause, Forfeit, VoidGame
 from referee.sandbox import DEFAULT_LIMITS, process_tree
@@ -31,15 +31,6 @@ def open_descriptors():
         assert time.monotonic() < until_s, "an output is still read"
         time.sleep(0.001)
     return len(list(Path("/proc/self/fd").iterdir()))
-
-
-def signals(mask):
-    """Return the signals of a line of `/proc/PID/status`, without the two that the C library uses itself.
-
-    The C library leaves these two ignored in what `posix_spawn` starts. Python 3.13 starts the processes of
-    pytest-xdist that way.
-    """
-    return {each for each in signal.valid_signals() if int(mask, 16) >> each - 1 & 1}
 
 
 async def test_the_environment_is_exactly_what_was_given(python):
