@@ -14,6 +14,7 @@ import asyncio
 import fcntl
 import io
 import os
+import shutil
 import stat
 import tarfile
 import tempfile
@@ -307,21 +308,38 @@ def _take_snapshot(
 def _extract(archive: bytes, scratch: Path) -> Path:
     """Extract an archive that `Workshop.pack` has made into a folder in `scratch`, and return the folder."""
     folder = scratch / _BOT
+    folder.mkdir()
     try:
         with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-            files.extractall(folder, filter=_filter_member)  # noqa: S202 - filtered as by `data`
-    except (tarfile.TarError, OSError) as error:
+            for member in files:
+                _extract_member(files, member, folder)
+    except (tarfile.TarError, OSError, KeyError) as error:  # KeyError: a hard link leads nowhere
         raise UserError(f"the archive of a bot cannot be unpacked: {error}") from error
     return folder
 
 
-def _filter_member(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
-    """Filter a member of an archive as tarfile's filter `data`, but keep the targets of links as they are.
+def _extract_member(files: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
+    """Extract a folder, file or link, without its owner and its times.
 
-    In some versions of Python, `data` removes `x/..` from the targets. Then the content has another hash.
+    `TarFile.extractall` differs between versions of Python: before 3.11.4 it has no filters, and in some later versions its
+    filter `data` removes `x/..` from the targets of links. Then the content has another hash.
+
+    Raises `TarError` for a device or a pipe, or if the path leads out of `folder`, and `OSError` if a file or link exists already.
     """
-    filtered = tarfile.data_filter(member, folder)
-    return filtered.replace(linkname=member.linkname, deep=False) if member.issym() else filtered
+    path = folder / member.name
+    is_inside = path == folder or path.parent.resolve().is_relative_to(folder.resolve())
+    if ".." in Path(member.name).parts or not is_inside:
+        raise tarfile.TarError(f"{member.name!r} leads out of the archive")
+    if member.isdir():
+        path.mkdir(exist_ok=True)
+    elif member.issym():
+        path.symlink_to(member.linkname)
+    elif (content := files.extractfile(member)) is not None:
+        with content, path.open("xb") as file:
+            shutil.copyfileobj(content, file)
+        path.chmod(0o755 if member.mode & stat.S_IXUSR else 0o644)
+    else:
+        raise tarfile.TarError(f"{member.name!r} is a device or a pipe")
 
 
 def _make_archive(folder: Path) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import tarfile
 
@@ -65,21 +66,61 @@ async def test_variant_is_the_same_bot_on_another_machine(source, tmp_path):
     assert there.manifest("deep", copy.content_hash) == copy.manifest
 
 
-async def test_targets_of_links_are_kept_in_every_version_of_python(source, tmp_path, monkeypatch):
-    def normalize(member, folder):
-        filtered = data_filter(member, folder)
-        return filtered.replace(linkname=os.path.normpath(filtered.linkname), deep=False)
-
-    data_filter = tarfile.data_filter
-    monkeypatch.setattr(tarfile, "data_filter", normalize)
-    monkeypatch.setitem(tarfile._NAMED_FILTERS, "data", normalize)
-    (source / "sub").mkdir()
+async def test_links_folders_and_permissions_are_unpacked(source, tmp_path):
+    (source / "sub" / "empty").mkdir(parents=True)
+    (source / "sub" / "same").hardlink_to(source / "text")
     (source / "link").symlink_to("sub/../text")
+    (source / "to-folder").symlink_to("sub")
     here, there = workshop(tmp_path / "here"), workshop(tmp_path / "there")
     copy = await here.copy(source)
     archive = here.pack("packed", copy.content_hash)
     unpacked = await there.unpack(archive, copy.content_hash, tmp_path)
-    assert str((unpacked.spec.folder / "link").readlink()) == "sub/../text"
+    folder = unpacked.spec.folder
+    assert str((folder / "link").readlink()) == "sub/../text"
+    assert str((folder / "to-folder").readlink()) == "sub"
+    assert (folder / "sub" / "same").read_text() == "original\n"
+    assert (folder / "sub" / "empty").is_dir()
+    assert os.access(folder / "tool", os.X_OK)
+    assert not os.access(folder / "sub" / "same", os.X_OK)
+
+
+def archive_of(*members):
+    """Return an archive with members of these names, types and link targets."""
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as files:
+        for name, kind, target in members:
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = kind, target
+            files.addfile(member)
+    return data.getvalue()
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [("../outside", tarfile.REGTYPE, "")],
+        [("sub/../../outside", tarfile.REGTYPE, "")],
+        [("{0}/outside", tarfile.REGTYPE, "")],
+        [("link", tarfile.SYMTYPE, "{0}"), ("link/outside", tarfile.REGTYPE, "")],
+        [("link", tarfile.SYMTYPE, ".."), ("link/outside", tarfile.SYMTYPE, "x")],
+        [("link", tarfile.SYMTYPE, "{0}/outside"), ("link", tarfile.REGTYPE, "")],
+        [("pipe", tarfile.FIFOTYPE, "")],
+        [("device", tarfile.CHRTYPE, "")],
+        [("hard", tarfile.LNKTYPE, "missing")],
+        [("hard", tarfile.LNKTYPE, "{0}/secret")],
+    ],
+)
+async def test_archive_whose_members_leave_its_folder_is_refused(tmp_path, members):
+    (tmp_path / "secret").write_text("secret")
+    (scratch := tmp_path / "scratch").mkdir()
+    archive = archive_of(
+        (".", tarfile.DIRTYPE, ""),
+        *((name.format(tmp_path), kind, target.format(tmp_path)) for name, kind, target in members),
+    )
+    with pytest.raises(UserError, match="the archive of a bot cannot be unpacked"):
+        await workshop(tmp_path / "there").unpack(archive, "00", scratch)
+    assert not (tmp_path / "outside").exists()
+    assert {each.name for each in scratch.rglob("*")} <= {"bot", "link"}
 
 
 async def test_archive_with_other_content_is_refused_before_it_is_built(source, tmp_path):
