@@ -65,6 +65,13 @@ def test_summary_names_the_protections_that_are_not_on():
     assert len(NO_ISOLATION.results) == len(Protection)
 
 
+@pytest.fixture
+def as_root(monkeypatch):
+    """Let the ladder believe that the referee is root. It locks no user ids, which only root can do."""
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(ladder, "lease_user_id", lambda: None)
+
+
 async def test_machine_without_bubblewrap_gives_no_isolation(monkeypatch, tmp_path):
     monkeypatch.setattr(ladder, "find_bubblewraps", list)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
@@ -114,8 +121,13 @@ async def test_bubblewrap_of_the_system_is_advised_if_there_is_none(
     assert "allow user namespaces" in found.refusals[0].advice
 
 
+@pytest.mark.usefixtures("as_root")
 async def test_missing_user_ids_are_the_reason_for_every_rung(monkeypatch):
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    async def lease(_):
+        user_ids.lease_user_id()
+
+    monkeypatch.setattr(ladder, "lease_user_id", user_ids.lease_user_id)
+    monkeypatch.setattr(ladder, "probe", lease)
     monkeypatch.setattr(user_ids, "_available_user_ids", lambda: range(0))
     monkeypatch.setattr(ladder, "find_bubblewraps", lambda: [Path("/a/bwrap"), Path("/b/bwrap")])
     with pytest.raises(
@@ -132,12 +144,12 @@ async def test_wanted_rung_below_the_required_one_is_refused():
     assert await select_isolation(Rung.NONE, Rung.NONE) == NO_ISOLATION
 
 
+@pytest.mark.usefixtures("as_root")
 @pytest.mark.parametrize("closed", [None, Path("/root")])
 async def test_folder_of_python_is_named_only_if_it_is_closed(monkeypatch, closed):
     async def fail(_):
         raise Forfeit(Cause.NO_START, Evidence(detail="cannot be started"))
 
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(ladder, "probe", fail)
     monkeypatch.setattr(ladder, "find_closed_parent", lambda _: closed)
     advice = "mend what the reason names" if closed is None else "lies in /root, which other users"
@@ -267,6 +279,7 @@ def fail_with(error):
     return fail
 
 
+@pytest.mark.usefixtures("as_root")
 @pytest.mark.parametrize(
     "error",
     [
@@ -279,7 +292,6 @@ def fail_with(error):
 )
 @pytest.mark.parametrize("wanted", [None, Rung.NAMESPACES, Rung.UID])
 async def test_shortage_ends_the_choice_instead_of_lowering_the_rung(monkeypatch, error, wanted):
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(ladder, "find_bubblewraps", lambda: [Path("bwrap")])
     monkeypatch.setattr(ladder, "probe", fail_with(error))
     with pytest.raises(UserError) as raised:
