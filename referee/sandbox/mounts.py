@@ -48,8 +48,6 @@ _CONSTANT_FILES = frozenset(
         "iomem",
         "ioports",
         "kallsyms",
-        "key-users",
-        "keys",
         "misc",
         "mtrr",
         "partitions",

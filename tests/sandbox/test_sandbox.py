@@ -665,6 +665,12 @@ async def test_files_about_the_machine_are_hidden(python):
     assert others == [False] * 3
 
 
+async def test_keyrings_are_hidden(launch):
+    """If the referee is not root, all bots share its session keyring, and `/proc/keys` tells how many processes use it."""
+    launched = await launch("sh", "-c", "cat /proc/keys /proc/key-users; echo end")
+    assert await read_all(launched) == "end\n"
+
+
 async def test_proc_does_not_change_with_what_others_do(python):
     """The program reads all files of /proc that are not about a process, before and after others use the machine."""
     program = """
