@@ -125,8 +125,8 @@ class Sqlite:
         """Return True if the file exists. Opening a missing file would create it."""
         try:
             return Path(self.where).is_file()
-        except OSError:
-            return False
+        except OSError as error:  # such as "Permission denied"
+            raise UserError(f"{self.where}: {error.strerror}") from error
 
     def prepare(self) -> None:
         """Set the page size and the journal mode of the file.

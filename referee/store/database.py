@@ -43,7 +43,7 @@ class Backend(Protocol):
     def may_exist(self) -> bool:
         """Return False if the database is known to be missing. Return True in all other cases.
 
-        Opening a missing SQLite file would create the file.
+        Opening a missing SQLite file would create the file. Raises UserError if a folder of the file cannot be searched.
         """
 
     def prepare(self) -> None:

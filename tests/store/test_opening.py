@@ -112,6 +112,12 @@ def test_folder_in_place_of_the_database_is_refused(tmp_path):
     refused(tmp_path, "there is no league here", create=False)
 
 
+@pytest.mark.parametrize("create", [False, True])
+def test_league_in_a_folder_that_cannot_be_searched_is_not_called_missing(tmp_path, create):
+    folder = tmp_path / ("x" * 300)
+    refused(folder, rf"{folder}.*: File name too long", create=create)
+
+
 def test_read_only_database_refuses_writes_and_can_be_read(tmp_path, monkeypatch):
     with League.open(tmp_path, create=True) as league:
         add_bot(league, bot("ann"))
