@@ -172,11 +172,14 @@ def _rows(config: TournamentConfig, pace: LeaguePace, workers: int) -> tuple[Pla
 
 def _stop(config: TournamentConfig, until: StopCondition) -> str:
     """Return the sentences that say when the tournament may stop before all its games are played."""
+    looks = len(list_look_rounds(config))
+    if looks == 1:
+        return "This tournament cannot stop earlier: its standings are tested only once, after its last round."
     equal = f" or equal within {until.margin:.12g}" if until.margin else ""
     return (
         "This is the maximum. The tournament stops earlier if every bot is surely ahead of the next one"
         f"{equal}. The confidence is {until.confidence:.12g} for all verdicts together; the standings are tested"
-        f" {len(list_look_rounds(config))} times, after whole rounds."
+        f" {looks} times, after whole rounds."
     )
 
 

@@ -10,7 +10,8 @@ stage may be shorter. Each stage has these properties:
 - Each bot has each other bot as left neighbour about equally often. `choose_orders` searches for such orders.
 
 Stages take turns: the next round is always from the stage with the fewest games so far. If a stage must let
-some bots play more often than others, it prefers the bots that play least in the earlier stages of the list.
+some bots play more often than others, it prefers the bots that play least in the earlier stages of the list. Bots that
+have met less in the earlier stages meet more (`places`).
 
 The tables of a stage come from these sources:
 
@@ -33,11 +34,14 @@ from functools import cache
 from heapq import heappop, heapreplace
 from itertools import chain, combinations, islice
 
+import numpy as np
+
 from referee.records import ScheduledGame
 from referee.schedule import BotTable, Match, Stage, check_stages, expand_matches
 from referee.schedule.cyclic_orders import choose_orders
 from referee.schedule.cyclic_tables import cyclic_tables
 from referee.schedule.designs import Design, neighbour_design, pair_design
+from referee.schedule.places import choose_places, count_meetings
 from referee.schedule.table_search import search_tables
 
 _LOOK_AHEAD = 64
@@ -197,17 +201,17 @@ def interleave_rounds(
 def _rounds(bots: int, stages: Sequence[Stage]) -> Iterator[list[list[BotTable]]]:
     """Yield, for each stage, the list of its rounds. The bots of each table are in clockwise order.
 
-    If a stage must let some bots play more often than others, it prefers the bots that play least in the
-    earlier stages.
+    `choose_places` chooses the bots for the tables.
     """
-    played = Counter(range(bots))
-    played.subtract(range(bots))
+    played = [0] * bots
+    meetings = np.zeros((bots, bots))
     compute_tables = cache(balanced_tables)  # extensions repeat the stages of a tournament
     for stage in stages:
         rounds = compute_tables(bots, stage.seats, stage.matches)
-        plays = Counter(chain.from_iterable(chain.from_iterable(rounds)))
-        most_first = sorted(range(bots), key=lambda bot: -plays[bot])
-        names = dict(zip(most_first, sorted(range(bots), key=played.__getitem__), strict=True))
-        for bot, name in names.items():
-            played[name] += plays[bot]
-        yield [[tuple(names[bot] for bot in table) for table in each] for each in rounds]
+        tables = list(chain.from_iterable(rounds))
+        names = choose_places(meetings, played, tables)
+        renamed = [[tuple(names[place] for place in table) for table in each] for each in rounds]
+        for bot in chain.from_iterable(chain.from_iterable(renamed)):
+            played[bot] += 1
+        meetings += count_meetings(bots, list(chain.from_iterable(renamed)))
+        yield renamed

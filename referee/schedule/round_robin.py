@@ -24,8 +24,8 @@ these properties:
 Quotas guarantee the second and the third property. A quota is the number of meetings of one challenger with
 one bot of the field in one stage. The quotas of a challenger add up to the number of seats for the field at
 all its tables. If this sum is a multiple of the size of the field, the quotas are equal. If not, some bots of
-the field get one extra meeting. The extra meetings go through the list of the field bot by bot. The next
-challenger continues in the list where the challenger before stopped.
+the field get one extra meeting: those with the fewest extra meetings so far, and among them those that this challenger has met
+least in the stages before.
 
 Then the tables are filled one by one. A bot must take part if its remaining quota equals the number of
 remaining matches of the challenger. The other places go to bots that have played least. Among bots that
@@ -214,7 +214,7 @@ class _Quotas:
     """Make the tables of balanced stages from quotas. The module's docstring explains quotas.
 
     If the last round of a stage is shorter, the next stage begins with the first challenger that has no match
-    in the shorter round. The extra meetings continue in the list of the field where the stage before stopped.
+    in the shorter round. The extra meetings count over all stages.
     So bots with fewer matches in one stage are the first to get extra matches in the next stage.
     """
 
@@ -223,8 +223,8 @@ class _Quotas:
         self._field = range(challengers, bots)
         self._first = 0
         """The challenger of the first match of the next stage."""
-        self._next = 0
-        """Position, in the field, of the bot that gets the next extra meeting."""
+        self._extra: Counter[int] = Counter()
+        """How many extra meetings each bot of the field has had."""
         self._played: Counter[int] = Counter()
         self._met: Counter[tuple[int, int]] = Counter()
 
@@ -236,25 +236,31 @@ class _Quotas:
         turns = [in_turn[number % self._challengers] for number in range(matches)]
         self._first = (self._first + matches) % self._challengers
         left = Counter(turns)
-        quotas = {bot: self._quota(left[bot] * (seats - 1)) for bot in in_turn}
+        quotas = {bot: self._quota(bot, left[bot] * (seats - 1)) for bot in in_turn}
         tables = []
         for challenger in turns:
             table = self._fill(seats - 1, quotas[challenger], left[challenger])
+            for bot in table:
+                self._met[challenger, bot] += 1
             left[challenger] -= 1
             tables.append((challenger, *sorted(table)))
         return tables
 
-    def _quota(self, places: int) -> dict[int, int]:
+    def _quota(self, challenger: int, places: int) -> dict[int, int]:
         """Return how often a challenger meets each bot of the field in a stage.
 
         Args:
+            challenger: the challenger.
             places: the number of places for bots of the field at all the challenger's tables together.
         """
         times, more = divmod(places, len(self._field))
         quota = dict.fromkeys(self._field, times)
-        for number in range(more):
-            quota[self._field[(self._next + number) % len(self._field)]] += 1
-        self._next = (self._next + more) % len(self._field)
+        in_turn = sorted(
+            self._field, key=lambda bot: (self._extra[bot], self._met[challenger, bot])
+        )
+        for bot in in_turn[:more]:
+            quota[bot] += 1
+            self._extra[bot] += 1
         return quota
 
     def _fill(self, places: int, quota: dict[int, int], matches: int) -> list[int]:

@@ -269,3 +269,12 @@ def test_plan_says_that_the_tournament_may_stop_early(here):
         " or equal within 0.5. The confidence is 0.8 for all verdicts together; the standings are tested 21 times, after"
         " whole rounds.\n"
     )
+
+
+def test_plan_says_that_a_tournament_of_one_round_cannot_stop_early(here):
+    done = here.referee(
+        "tournament", "plan", here.tournament("once", bots=BOTS, matches=1, more=UNTIL)
+    )
+    assert done.stdout.endswith(
+        "This tournament cannot stop earlier: its standings are tested only once, after its last round.\n"
+    )

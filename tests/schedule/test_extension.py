@@ -159,6 +159,46 @@ def test_extended_balanced_choice_is_as_even_as_a_longer_one(tournament):
         assert not numbers or max(numbers) - min(numbers) <= 1
 
 
+def pair_meetings(games):
+    """Return how often each pair of bots meets, also of pairs that never meet."""
+    bots = sorted({bot for game in games for bot in game.bots})
+    met = Counter(pair for game in games for pair in combinations(sorted(game.bots), 2))
+    return {pair: met[pair] for pair in combinations(bots, 2)}
+
+
+@pytest.mark.parametrize(
+    ("bots", "seats", "matches", "extensions", "spread"),
+    [(8, 4, 2, [2] * 5, 1), (8, 4, 4, [2, 4, 2], 1), (20, 4, 10, [10] * 3, 2), (11, 3, 4, [4], 1)],
+)
+def test_pairs_meet_about_equally_often_over_all_extensions(
+    bots, seats, matches, extensions, spread
+):
+    """Equal stages have equal tables, so pairs that have not met would never meet."""
+    names = [f"bot{number}" for number in range(bots)]
+    stages = [Stage(BASIC, seats, matches, balanced=True)]
+    parts = parts_of(("balanced-1", names, stages, extensions))
+    met = pair_meetings([game for game in chain(*parts) if not game.seating]).values()
+    assert max(met) - min(met) <= spread
+
+
+def test_stages_of_a_balanced_choice_with_the_same_table_size_have_other_tables():
+    names = [f"bot{number}" for number in range(8)]
+    stages = [Stage(BASIC, 4, 4, balanced=True)] * 2
+    games = ALGORITHMS["balanced-1"]("cup", names, stages, lanes=4)
+    met = pair_meetings([game for game in games if not game.seating]).values()
+    assert (min(met), max(met)) in {(1, 2), (1, 3)}
+
+
+def test_challenger_meets_the_field_about_equally_often_over_all_extensions():
+    names = [f"bot{number}" for number in range(6)]
+    stages = [Stage(BASIC, 2, 12, balanced=True, challengers=2)]
+    parts = parts_of(("gauntlet-1", names, stages, [12] * 4))
+    met = pair_meetings([game for game in chain(*parts) if not game.seating])
+    for challenger in names[:2]:
+        times = [met[challenger, other] for other in names[2:]]
+        assert max(times) - min(times) <= 1
+
+
 def test_tables_of_equal_choices_are_computed_once(monkeypatch):
     """If each extension computed the stages before it again, a small archive would take days to verify."""
     computed = []
