@@ -280,14 +280,17 @@ class League:
         with self._database.writing() as connection:
             writes.stop_early(connection, tournament, rounds=rounds, games=games)
 
-    def replace_games(self, tournament: str, schedule: Sequence[ScheduledGame]) -> None:
-        """Replace the last games of a stored tournament by other games, which continue the numbers of the games before.
+    def replace_games(
+        self, tournament: str, old: Sequence[ScheduledGame], new: Sequence[ScheduledGame]
+    ) -> None:
+        """Replace the last games of a stored tournament, `old`, by `new`, which must differ from `old`.
 
-        `schedule` must have at least one game. The games that are replaced are those from its first number on.
-        Raises UserError if one of these games has been played.
+        The first game of `new` has the index of the first game of `old`. Only the matches from the first to the last one
+        that differ are written: a tournament may have many looks, and each written game needs a new key.
+        Raises UserError if a game of these matches has been played.
         """
         with self._database.writing() as connection:
-            writes.replace_games(connection, tournament, schedule)
+            writes.replace_games(connection, tournament, old, new)
 
     def extensions(self, tournament: str) -> list[StoredExtension]:
         """Return the extensions of a tournament, oldest first."""

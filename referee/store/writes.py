@@ -10,6 +10,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import zip_longest
 from typing import NamedTuple
 
 from sqlalchemy import (
@@ -19,7 +20,6 @@ from sqlalchemy import (
     ScalarSelect,
     Table,
     delete,
-    exists,
     func,
     insert,
     select,
@@ -87,10 +87,16 @@ def add_extension(
 
 def stop_early(connection: Connection, tournament: str, *, rounds: int, games: int) -> None:
     """See `League.stop_early`."""
-    table = schema.tournaments
+    table, matches = schema.tournaments, schema.matches
     key = _tournament_key(connection, tournament)
-    _drop_games(connection, key, games)
-    ended = _last_end(schema.matches.c.tournament_id == key)
+    first_later = connection.scalar(
+        select(func.min(matches.c.number))
+        .select_from(matches.join(schema.games))
+        .where(matches.c.tournament_id == key, schema.games.c.position >= games)
+    )
+    if first_later is not None:
+        _drop_matches(connection, key, matches.c.number >= first_later)
+    ended = _last_end(matches.c.tournament_id == key)
     connection.execute(
         update(table).where(table.c.id == key).values(stopped_after=rounds, finished_at_us=ended)
     )
@@ -108,22 +114,32 @@ def _last_end(of_matches: ColumnElement[bool]) -> ScalarSelect[int]:
 
 
 def replace_games(
-    connection: Connection, tournament: str, schedule: Sequence[ScheduledGame]
+    connection: Connection,
+    tournament: str,
+    old: Sequence[ScheduledGame],
+    new: Sequence[ScheduledGame],
 ) -> None:
     """See `League.replace_games`."""
+    changed = {
+        game.match
+        for before, after in zip_longest(old, new)
+        if before != after
+        for game in (before, after)
+        if game is not None
+    }
+    first, last = min(changed), max(changed)
     key = _tournament_key(connection, tournament)
-    _drop_games(connection, key, schedule[0].index)
-    _add_schedule(connection, key, schedule)
+    _drop_matches(connection, key, schema.matches.c.number.between(first, last))
+    if added := [game for game in new if first <= game.match <= last]:
+        _add_schedule(connection, key, added)
 
 
-def _drop_games(connection: Connection, key: int, games: int) -> None:
-    """Remove the games of a tournament from position `games` on, and their matches. None of them may be played."""
-    matches, game = schema.matches, schema.games.c
-    own = select(matches.c.id).where(matches.c.tournament_id == key)
-    connection.execute(delete(schema.games).where(game.match_id.in_(own), game.position >= games))
-    unused = own.where(~exists().where(game.match_id == matches.c.id))
-    connection.execute(delete(schema.match_bots).where(schema.match_bots.c.match_id.in_(unused)))
-    connection.execute(delete(matches).where(matches.c.id.in_(unused)))
+def _drop_matches(connection: Connection, key: int, condition: ColumnElement[bool]) -> None:
+    """Remove the matches of a tournament that fit a condition, and their games. None of the games may be played."""
+    matches = schema.matches.c
+    dropped = select(matches.id).where(matches.tournament_id == key, condition)
+    for column in (schema.games.c.match_id, schema.match_bots.c.match_id, matches.id):
+        connection.execute(delete(column.table).where(column.in_(dropped)))
 
 
 def note_hosts(connection: Connection, tournament: str, hosts: Sequence[StoredHost]) -> None:
@@ -185,7 +201,7 @@ def _add_matches(
     schedule: Sequence[ScheduledGame],
     common_deals: Mapping[int, str],
 ) -> dict[int, int]:
-    """Add the matches of a schedule. Return the keys of all matches of the tournament, by match number.
+    """Add the matches of a schedule. Return their keys, by match number.
 
     `common_deals` is the result of `_find_common_deals`.
     """
@@ -205,7 +221,10 @@ def _add_matches(
         ],
     )
     rows = connection.execute(
-        select(table.c.number, table.c.id).where(table.c.tournament_id == tournament_id)
+        select(table.c.number, table.c.id).where(
+            table.c.tournament_id == tournament_id,
+            table.c.number.between(min(firsts), max(firsts)),
+        )
     )
     ids: dict[int, int] = {row.number: row.id for row in rows}
     bots = _bot_ids(connection)

@@ -365,10 +365,11 @@ class Conductor:
             return
         if look.games and self._now_s() >= self._end_s:
             course.stop()
+        planned, chosen = self._tournament.schedule[look.games :], course.games[look.games :]
         if course.stopped_after is not None:
             self._league.stop_early(name, rounds=look.rounds, games=look.games)
-        elif course.games != self._tournament.schedule:
-            self._league.replace_games(name, course.games[look.games :])
+        elif chosen != planned:
+            self._league.replace_games(name, planned, chosen)
         self._tournament = find_tournament(self._league, name)
 
     def _check_course(self, course: Course) -> None:

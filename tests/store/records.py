@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 
 from referee import deals
@@ -42,6 +43,12 @@ def schedule(
     stage = Stage(RULESETS["classic"], seats, matches, deals=kind)
     names = [f"{each}@1.0" for each in NAMES]
     return list(round_robin(name, names, [stage], lanes=4))
+
+
+def swap_bots(rows: Sequence[ScheduledGame]) -> list[ScheduledGame]:
+    """Return the games with ann in the seats of dee, and dee in the seats of ann."""
+    swap = {"ann@1.0": "dee@1.0", "dee@1.0": "ann@1.0"}
+    return [replace(row, bots=tuple(swap.get(bot, bot) for bot in row.bots)) for row in rows]
 
 
 def played(game: ScheduledGame) -> GameRecord:

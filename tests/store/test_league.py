@@ -8,7 +8,18 @@ from dataclasses import replace
 from threading import Thread
 
 import pytest
-from records import NAMES, SEED, add_bot, bot, faulty, filled, played, schedule, tournament
+from records import (
+    NAMES,
+    SEED,
+    add_bot,
+    bot,
+    faulty,
+    filled,
+    played,
+    schedule,
+    swap_bots,
+    tournament,
+)
 
 from referee.errors import Cause, NotFoundError, StoreError, UserError
 from referee.records import BotId, Usage
@@ -394,34 +405,48 @@ def test_replaced_games_continue_the_played_ones(league):
     rows = filled(league)
     others = filled(league, "other")
     played_games = [row for row in rows if row.match == 1]
-    swap = {"ann@1.0": "dee@1.0", "dee@1.0": "ann@1.0"}
-    rest = [
-        replace(row, bots=tuple(swap.get(bot, bot) for bot in row.bots))
-        for row in rows[len(played_games) : -3]
-    ]
+    rest = swap_bots(rows[len(played_games) : -3])
     for row in played_games:
         league.add_game(played(row))
-    league.replace_games("cup", rest)
+    league.replace_games("cup", rows[len(played_games) :], rest)
     assert league.schedule("cup") == played_games + rest
     assert league.schedule("other") == others
     assert league.tournament("cup").stored == len(played_games)
 
 
+def test_keys_of_unchanged_games_stay(place):
+    with place.open(create=True) as league:
+        rows = filled(league)
+        before = dict(place.execute("SELECT name, id FROM games"))
+        new = [*rows[:6], *swap_bots(rows[6:9]), *rows[9:]]
+        league.replace_games("cup", rows[3:], new[3:])
+        assert league.schedule("cup") == new
+    after = dict(place.execute("SELECT name, id FROM games"))
+    assert {name for name, key in after.items() if key != before[name]} == {
+        row.game_id for row in rows[6:9]
+    }
+
+
 def test_matches_without_games_are_removed_with_them(place):
     with place.open(create=True) as league:
         rows = filled(league)
-        league.replace_games("cup", rows[12:15])
-    assert {row.match for row in rows[12:15]} == {5}
-    assert place.execute("SELECT number FROM matches ORDER BY number") == [
-        (number,) for number in range(1, 6)
-    ]
+        league.replace_games("cup", rows[12:], rows[12:15])
+        assert league.schedule("cup") == rows[:15]
+        assert [row.match for row in rows[12:15]] == [5, 5, 5]
+        assert place.execute("SELECT number FROM matches ORDER BY number") == [
+            (number,) for number in range(1, 6)
+        ]
+        for row in rows[:12]:
+            league.add_game(played(row))
+        league.stop_early("cup", rounds=1, games=12)
+    assert place.execute("SELECT max(number) FROM matches") == [(4,)]
 
 
 def test_played_game_is_not_replaced(league):
     rows = filled(league)
     league.add_game(played(rows[5]))
     with pytest.raises(UserError, match=r"FOREIGN KEY|foreign key"):
-        league.replace_games("cup", rows[4:])
+        league.replace_games("cup", rows[3:], swap_bots(rows[3:]))
     assert league.schedule("cup") == rows
 
 

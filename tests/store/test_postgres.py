@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from places import Place
 from postgres_server import execute
-from records import add_bot, bot, faulty, filled, played
+from records import add_bot, bot, faulty, filled, played, swap_bots
 from sqlalchemy import create_engine, select
 
 from referee.errors import StoreError, UserError
@@ -69,6 +69,17 @@ def test_a_reader_sees_one_moment(place):
             add_bot(other, bot("ann"))
             assert connection.execute(count).all() == []
         assert league.bots() == [bot("ann")]
+
+
+def test_keys_grow_only_by_the_games_that_are_replaced(place):
+    with place.open(create=True) as league:
+        old = filled(league)
+        for number in range(old[-1].match, 0, -1):
+            new = [swap_bots([row])[0] if row.match == number else row for row in old]
+            league.replace_games("cup", old, new)
+            old = new
+        assert league.schedule("cup") == old
+    assert place.execute("SELECT max(id) FROM games") == [(2 * len(old),)]
 
 
 def test_a_reader_cannot_write(place):

@@ -254,9 +254,10 @@ def test_exchanged_bots_of_an_unplayed_match_are_detected(cup, follow):
     exchanged = [replace(first, bots=tuple(table)), replace(first, bots=tuple(reversed(table)))]
     cup.league.replace_games(
         "cup",
+        games,
         [
             replace(game, bots=exchanged[game.seating].bots) if game.match == first.match else game
-            for game in games[first.index :]
+            for game in games
         ],
     )
     with pytest.raises(Difference, match=f"{first.game_id}: {DIFFERS}"):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from postgres_server import execute
 from stand_ins import Cup
 
 from referee.errors import RefereeError, UserError
@@ -17,6 +18,7 @@ from referee.ratings.information import Beliefs
 from referee.ratings.stopping import StopCondition
 from referee.records import GameResult, Meetings
 from referee.result_columns import ResultColumns
+from referee.store.league import League
 from referee.tournament.archive_reader import ArchivedTournament
 from referee.tournament.config import (
     LadderStart,
@@ -235,6 +237,27 @@ def test_ladder_is_played_and_verified_in_the_league_and_in_an_archive(open_cup,
     assert cup.stopped_after is None
     assert cup.verify() == GAMES
     assert ArchivedTournament.open(cup.export(tmp_path)).verify() == GAMES
+
+
+def test_look_writes_only_the_round_after_it(open_cup, monkeypatch):
+    cup = open_cup()
+    looks = []
+
+    def replace_games(league, *arguments):
+        before = read_keys(league)
+        write(league, *arguments)
+        looks.append([game for game, key in before.items() if read_keys(league)[game] != key])
+
+    write = League.replace_games
+    monkeypatch.setattr(League, "replace_games", replace_games)
+    assert cup.play()
+    rounds = {game.game_id: game.round for game in cup.schedule}
+    assert [{rounds[game] for game in look} for look in looks] == [{1}, {2}, {3}, {4}]
+
+
+def read_keys(league):
+    """Return the key of each game in the database of a league, by game id."""
+    return dict(execute(f"sqlite:///{league.folder / 'league.db'}", "SELECT name, id FROM games"))
 
 
 @pytest.mark.extended("plays two ladders")
