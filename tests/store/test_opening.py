@@ -138,6 +138,22 @@ def test_lock_file_that_cannot_be_opened_is_reported(tmp_path):
         pytest.fail("the lock was taken")
 
 
+@pytest.mark.parametrize("name", ["lock", "league.db.lock"])
+def test_link_in_place_of_a_lock_file_is_refused(tmp_path, name):
+    league = tmp_path / "league"
+    league.mkdir()
+    precious = tmp_path / "precious"
+    precious.write_text("my only copy")
+    (league / name).symlink_to(precious)
+    with (
+        League.open(league, create=True) as opened,
+        pytest.raises(UserError, match=f"{name}: the lock file cannot be opened: .*symbolic link"),
+        opened.lock(),
+    ):
+        pytest.fail("the lock was taken")
+    assert precious.read_text() == "my only copy"
+
+
 def test_league_on_a_full_disk_can_be_locked(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
