@@ -13,7 +13,7 @@ from itertools import groupby
 
 from pydantic import BaseModel
 
-from referee.records import GameResult, ScheduledGame
+from referee.records import GameRecord, GameResult, ScheduledGame
 from referee.roster.roster import Roster
 from referee.store.league import League
 from referee.tournament import archive_format
@@ -48,18 +48,23 @@ def export_archive(league: League, roster: Roster, name: str) -> Export:
         played = league.forfeits(name)
     seeds = tuple(_publishable_seed(tournament, part, played) for part in tournament.parts)
     games = [game for game in tournament.schedule if game.game_id in played]
-    records = [league.record(game.game_id) for game in games]
-    results = [
-        GameResult.from_record(name, game, record)
-        for game, record in zip(games, records, strict=True)
-    ]
+    results: list[GameResult] = []
+
+    def read_records() -> Iterator[GameRecord]:
+        for game in games:
+            record = league.record(game.game_id)
+            results.append(GameResult.from_record(name, game, record))
+            yield record
+
+    # one record after the other: the memory may be too small for all records
+    records = archive_format.dump_records(read_records())
     data = archive_format.pack(
         {
             archive_format.TOURNAMENT: _dump_json(
                 _make_tournament_model(league, tournament, seeds)
             ),
             archive_format.BOTS: _dump_json(_make_bots_model(league, roster, tournament)),
-            archive_format.RECORDS: archive_format.dump_records(records),
+            archive_format.RECORDS: records,
             archive_format.RATINGS: _dump_json(archive_format.RatingsModel.from_results(results)),
         }
     )

@@ -18,6 +18,7 @@ from referee.errors import NotFoundError, UserError
 from referee.match.replay import Difference
 from referee.protocol import record as wire
 from referee.records import BotId
+from referee.store.league import League
 from referee.tournament import archive_format
 from referee.tournament.archive_reader import ArchivedTournament
 from referee.tournament.archive_writer import export_archive
@@ -112,6 +113,26 @@ def test_any_program_can_read_an_archive(finished, data, tmp_path):
     assert wire.loads(stream[2 : 2 + size]) == first
     assert str(tmp_path).encode() not in data
     assert str(finished.league.folder).encode() not in data + stream
+
+
+def test_export_writes_each_record_before_it_reads_the_next(finished, data, monkeypatch):
+    """The memory may be too small for all records."""
+    steps = []
+
+    def record(league, game_id):
+        steps.append(f"read {game_id}")
+        return read(league, game_id)
+
+    def dumps(game):
+        steps.append(f"write {game.game_id}")
+        return write(game)
+
+    read, write = League.record, wire.dumps
+    monkeypatch.setattr(League, "record", record)
+    monkeypatch.setattr(archive_format.wire, "dumps", dumps)
+    assert finished.export().data == data
+    numbers = range(1, GAMES + 1)
+    assert steps == [f"{step} cup-{number}" for number in numbers for step in ("read", "write")]
 
 
 def test_an_unfinished_tournament_has_no_seed(unplayed, verify):
