@@ -271,9 +271,9 @@ def faults(
         # To add 0 to the key keeps SQLite from beginning with the seats of the bot, which are more than the faults.
         query = query.where((schema.seats.c.bot_id + 0).in_(bot_keys(connection, bot_text)))
     if limit is not None:
-        newest = query.with_only_columns(fault.id).order_by(fault.id.desc())
-        newest = newest.limit(min(limit, _MAX_LIMIT))
-        query = query.where(fault.id.in_(connection.scalars(newest).all()))
+        keys = query.with_only_columns(fault.id).order_by(fault.id.desc())
+        newest = keys.limit(min(limit, _MAX_LIMIT)).subquery()
+        query = query.where(fault.id.in_(select(newest.c.id)))
     return list(map(_charged_fault, connection.execute(_in_order(query).order_by(fault.id))))
 
 

@@ -477,6 +477,23 @@ def test_games_are_found_by_tournament_bot_and_fault(league):
     assert (crashed.decisions, crashed.duration_us) == (len(record.moves), 31_000)
 
 
+def test_limit_of_faults_may_exceed_the_parameters_of_a_statement(place):
+    count = 66_000  # PostgreSQL accepts at most 65,535
+    with place.open(create=True) as league:
+        rows = filled(league)
+        league.add_game(faulty(played(rows[0])))
+        place.execute(
+            "INSERT INTO faults"
+            " (game_id, seat, cause, forfeit, move, detail, elapsed_us, stderr_tail)"
+            " WITH RECURSIVE numbers(n) AS"
+            " (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 66000)"
+            " SELECT game_id, seat, cause, forfeit, move, detail, elapsed_us, stderr_tail"
+            " FROM faults, numbers WHERE seat = 1"
+        )
+        faults = league.faults(limit=count)
+    assert [each.fault.seat for each in faults] == [1] * count
+
+
 def test_faults_come_back_with_their_evidence(league):
     rows = filled(league)
     league.add_game(played(rows[0]))
