@@ -158,7 +158,11 @@ class League:
         return self._database.change_mark()
 
     def check_writable(self) -> None:
-        """Raise StoreError if nothing can be written to the database at the moment."""
+        """Raise StoreError if no writing transaction can begin at the moment.
+
+        Reasons are, for example, that another process holds the write lock or that the league is open for reading only. A
+        full disk is not noticed, because the transaction stores nothing.
+        """
         with self._database.writing():
             pass
 
