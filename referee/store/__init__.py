@@ -149,9 +149,11 @@ class StoredMachine:
     noise: float | None
     """The mean noise in its games; see `Machine`. None if it is not known for any game."""
     games_per_s: float
-    """How many of its games ended per second, in the last `RECENT_S` seconds. This period ends when the last of the
-    selected games ended. If
-    all selected games together took less time, that time is used instead."""
+    """How many of its games ended per second, in a period of `RECENT_S` seconds.
+
+    The period ends at the end of the last selected game, on any machine. If the first selected game began less than
+    `RECENT_S` seconds before, the period begins with that game.
+    """
     last_us: int
     """When its last game ended, in microseconds since 1970-01-01 UTC."""
 

@@ -165,7 +165,7 @@ def _read_games(connection: Connection) -> tuple[Ints, Ints, Ints, Ints, Ints, I
 
 
 def _check_room(connection: Connection) -> None:
-    """Raise StoreError if a key is too large: above 16 million games, 65 thousand bots or 32 thousand machines."""
+    """Raise StoreError if the largest key of a game, a bot or a machine does not fit into its bits of a packed number."""
     kinds = ((schema.games, _GAME), (schema.bots, _BOT), (schema.machines, _MACHINE))
     for table, part in kinds:
         most = connection.scalar(select(func.max(table.c.id))) or 0

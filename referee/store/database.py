@@ -239,8 +239,8 @@ class Database:
 def write_patiently(write: Callable[[], None]) -> None:
     """Call `write`, which stores what cannot be made again. If the database fails, try again for about a minute.
 
-    A StoreError is tried again, and so is a UserError that an OperationalError caused, because `write` may open the league anew and
-    find no server. Any other error is raised at once.
+    Only two kinds of errors lead to another try: a StoreError, and a UserError with an OperationalError as its cause. The
+    second comes from a `write` that opens the league again and finds no server. Any other error is raised at once.
     """
     for _ in range(_WRITE_TRIES - 1):
         next_s = time.monotonic() + _TRY_S

@@ -268,7 +268,7 @@ def faults(
     if tournament_name is not None:
         query = query.where(schema.tournaments.c.name == tournament_name)
     if bot_text is not None:
-        # To add 0 to the key keeps SQLite from beginning with the seats of the bot, which are more than the faults.
+        # The 0 keeps SQLite from using the index of `bot_id`: it would read all seats of the bot, far more than its faults.
         query = query.where((schema.seats.c.bot_id + 0).in_(bot_keys(connection, bot_text)))
     if limit is not None:
         keys = query.with_only_columns(fault.id).order_by(fault.id.desc())
