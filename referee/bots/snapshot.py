@@ -11,9 +11,10 @@ import hashlib
 import os
 import re
 import stat
+import time
 from collections.abc import Container, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from pathspec import GitIgnoreSpec
@@ -34,6 +35,8 @@ _ALWAYS_IGNORED = (".git/", "__pycache__/")
 _IGNORE_FILE = ".gitignore"
 _MAX_IGNORE_KIB, _MAX_RULES, _MAX_STARS = 64, 1000, 3
 """The largest size of a `.gitignore` file in KiB, the most lines in it, and the most runs of `*` in a line."""
+_MAX_RULES_S = 10.0
+"""The most CPU time to read all `.gitignore` files of a folder and to test all its paths by their rules."""
 _STARS = re.compile(r"\*+")
 _OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -69,6 +72,56 @@ class _Entry:
     """The number of bytes, as in `st_size`."""
 
 
+class _Budget:
+    """Limits the CPU time for all `.gitignore` files of one folder that is copied.
+
+    Args:
+        folder: the folder, for the message.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._left_s = _MAX_RULES_S
+
+    @contextmanager
+    def charge(self) -> Iterator[None]:
+        """Charge the CPU time of a block. Raises `UserError` after the block if it took more than what was left."""
+        began_s = time.thread_time()
+        yield
+        self._left_s -= time.thread_time() - began_s
+        if self._left_s < 0:
+            raise UserError(
+                f"{self._folder}: its {_IGNORE_FILE} files take more than {_MAX_RULES_S:g} s of CPU time;"
+                " write fewer rules, or rules with fewer `*`"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _IgnoreFiles:
+    """The `.gitignore` files from the folder that is copied down to one of its subfolders."""
+
+    budget: _Budget
+    """The budget of the folder that is copied."""
+    rules: tuple[tuple[PurePosixPath, GitIgnoreSpec], ...] = ()
+    """The rules of each file, with the folder of the file."""
+
+    def read(self, descriptor: int, below: PurePosixPath, folder: Path) -> _IgnoreFiles:
+        """Return these files, and that of the subfolder `below` if it has one; the other arguments are as in `_read_rules`."""
+        with self.budget.charge():
+            rules = _read_rules(descriptor, folder)
+        return self if rules is None else replace(self, rules=(*self.rules, (below, rules)))
+
+    def match(self, path: PurePosixPath, *, is_folder: bool) -> bool:
+        """Return whether git would ignore a path. The last rule that matches the path decides."""
+        is_ignored = False
+        for base, rules in self.rules:
+            text = f"{path.relative_to(base)}{'/' if is_folder else ''}"
+            with self.budget.charge():
+                matched = rules.check_file(text).include
+            is_ignored = is_ignored if matched is None else matched
+        return is_ignored
+
+
 def take(
     folder: Path,
     into: Path,
@@ -92,7 +145,8 @@ def take(
     folders by links meanwhile.
 
     Raises `UserError` and removes the copy if a link leads out of the folder, if there is a pipe, a device or an
-    unreadable file, or if the content exceeds `MAX_BYTES`, `MAX_ENTRIES` or `MAX_DEPTH`.
+    unreadable file, if the content exceeds `MAX_BYTES`, `MAX_ENTRIES` or `MAX_DEPTH`, or if a `.gitignore` file is
+    wrong or all of them take too long.
     """
     try:
         into.mkdir()
@@ -149,8 +203,8 @@ def _copy(
     left_out = {(each.stat().st_dev, each.stat().st_ino) for each in with_parents if each.exists()}
     hint = _BUILT_HINT if built else _HINT
     links = []
-    rules = () if built else None
-    with closing(_entries(folder, PurePosixPath(), None, rules, left_out)) as found:
+    ignored = _IgnoreFiles(_Budget(folder)) if built else None
+    with closing(_entries(folder, PurePosixPath(), None, ignored, left_out)) as found:
         for count, entry in enumerate(found, 1):
             source, target = folder / entry.path, into / entry.path
             is_file = stat.S_ISREG(entry.mode)
@@ -184,7 +238,7 @@ def _entries(
     folder: Path,
     below: PurePosixPath,
     parent: int | None,
-    ignored: Sequence[tuple[PurePosixPath, GitIgnoreSpec]] | None,
+    ignored: _IgnoreFiles | None,
     left_out: Container[tuple[int, int]],
     *,
     always_ignored: Container[str] = _ALWAYS_IGNORED,
@@ -198,8 +252,7 @@ def _entries(
         folder: the folder that is copied.
         below: the subfolder to begin with, relative to `folder`.
         parent: a descriptor of the folder that contains `below`; None if `below` is `folder` itself.
-        ignored: the rules of the `.gitignore` files above `below`, each with the folder of the file; None if
-            `.gitignore` files have no effect.
+        ignored: the `.gitignore` files above `below`; None if `.gitignore` files have no effect.
         left_out: device and inode number of the copy, and of each folder that contains it.
         always_ignored: names that are always left out; a folder's name ends with a slash.
     """
@@ -212,8 +265,8 @@ def _entries(
         with _show_whole_path(here):
             descriptor = os.open(below.name, _OPEN_FOLDER | os.O_NOFOLLOW, dir_fd=parent)
     try:
-        if ignored is not None and (rules := _read_rules(descriptor, here)) is not None:
-            ignored = (*ignored, (below, rules))
+        if ignored is not None:
+            ignored = ignored.read(descriptor, below, here)
         for name in sorted(os.listdir(descriptor), key=os.fsencode):  # noqa: PTH208 - not a path
             path = below / name
             with _show_whole_path(folder / path):
@@ -222,7 +275,9 @@ def _entries(
             if is_folder and (status.st_dev, status.st_ino) in left_out:
                 continue
             pattern = f"{name}/" if is_folder else name
-            if pattern in always_ignored or _is_ignored(path, ignored or (), is_folder=is_folder):
+            if pattern in always_ignored or (
+                ignored is not None and ignored.match(path, is_folder=is_folder)
+            ):
                 continue
             yield _Entry(path, descriptor, status.st_mode, status.st_size)
             if is_folder:
@@ -245,7 +300,8 @@ def _show_whole_path(path: Path) -> Iterator[None]:
 def _read_rules(parent: int, folder: Path) -> GitIgnoreSpec | None:
     """Return the rules of the `.gitignore` file of a folder; None if there is no such file. A link or a folder has no effect.
 
-    The number of rules and of their stars is limited, because the time to test a path grows quickly with both.
+    The number of rules and of their stars is limited, because the time to test a path grows quickly with both, and the
+    budget is charged only after each test.
 
     Args:
         parent: a descriptor of the folder.
@@ -277,21 +333,6 @@ def _read_rules(parent: int, folder: Path) -> GitIgnoreSpec | None:
         return GitIgnoreSpec.from_lines(lines)
     except ValueError as error:
         raise UserError(f"{file}: {error}") from error
-
-
-def _is_ignored(
-    path: PurePosixPath,
-    ignored: Sequence[tuple[PurePosixPath, GitIgnoreSpec]],
-    *,
-    is_folder: bool,
-) -> bool:
-    """Return whether git would ignore a path. The last rule that matches the path decides."""
-    is_ignored = False
-    for base, rules in ignored:
-        text = f"{path.relative_to(base)}{'/' if is_folder else ''}"
-        matched = rules.check_file(text).include
-        is_ignored = is_ignored if matched is None else matched
-    return is_ignored
 
 
 def _check_size(folder: Path, count: int, size: int, hint: str, *, factor: int = 1) -> None:

@@ -1,4 +1,5 @@
 import errno
+import itertools
 import os
 import shutil
 import socket
@@ -179,6 +180,19 @@ def test_circular_links_are_copied_as_links(bot, tmp_path):
 def test_gitignore_that_takes_long_to_match_is_refused(bot, tmp_path, text, says):
     (bot / ".gitignore").write_text(text)
     assert refusal(bot, tmp_path) == f"{bot}/.gitignore: {says}"
+
+
+def test_rules_of_all_gitignores_together_have_a_limit_of_cpu_time(bot, tmp_path, monkeypatch):
+    (bot / ".gitignore").write_text("*a\n")
+    (bot / "src" / ".gitignore").write_text("*b\n")
+    # Each reading of the clock is 1 s later: to read a file takes 1 s, and so does a test of a path by the rules of a file.
+    monkeypatch.setattr(snapshot.time, "thread_time", itertools.count().__next__)
+    monkeypatch.setattr(snapshot, "_MAX_RULES_S", 9.5)
+    assert refusal(bot, tmp_path) == (
+        f"{bot}: its .gitignore files take more than 9.5 s of CPU time; write fewer rules, or rules with fewer `*`"
+    )
+    monkeypatch.setattr(snapshot, "_MAX_RULES_S", 10)
+    assert snapshot.take(bot, tmp_path / "copy", built=True)
 
 
 def test_gitignore_may_have_a_comment_with_many_stars(bot, tmp_path):
