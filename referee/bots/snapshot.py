@@ -31,7 +31,8 @@ MAX_DEPTH = 100
 _BUILT_FACTOR = 10
 """After its build, a snapshot may have this many times as many bytes and entries, because compilers leave many files."""
 _CHUNK = 1 << 20
-_ALWAYS_IGNORED = (".git/", "__pycache__/")
+_ALWAYS_IGNORED = (".git", ".git/", "__pycache__/")
+"""`.git` is a file in a worktree or submodule of git, and has an absolute path then."""
 _IGNORE_FILE = ".gitignore"
 _MAX_IGNORE_KIB, _MAX_RULES, _MAX_STARS = 64, 1000, 3
 """The largest size of a `.gitignore` file in KiB, the most lines in it, and the most runs of `*` in a line."""

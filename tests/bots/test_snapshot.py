@@ -128,6 +128,16 @@ def test_ignored_files_are_copied_if_nothing_is_built(bot, tmp_path):
     assert names(copy.path) == {"bot.toml", "run", "src", "src/main.c", ".gitignore"}
 
 
+def test_git_worktree_has_the_hash_of_a_clone(bot, tmp_path):
+    (bot / ".git").mkdir()
+    clone = snapshot.take(bot, tmp_path / "clone", built=False)
+    (bot / ".git").rmdir()
+    (bot / ".git").write_text("gitdir: /home/ann/bot/.git/worktrees/a\n")
+    worktree = snapshot.take(bot, tmp_path / "worktree", built=False)
+    assert worktree.content_hash == clone.content_hash
+    assert ".git" not in names(worktree.path)
+
+
 def refusal(bot, tmp_path):
     with pytest.raises(UserError) as caught:
         snapshot.take(bot, tmp_path / "copy", built=True)
