@@ -324,7 +324,9 @@ def _read_rules(parent: int, folder: Path) -> GitIgnoreSpec | None:
             data = opened.read((_MAX_IGNORE_KIB << 10) + 1)
     finally:
         os.close(descriptor)
-    lines = data.decode(errors="replace").splitlines()
+    # as git does: it skips a byte order mark, and only \n and \r\n end a line
+    text = data.decode("utf-8-sig", errors="replace").removesuffix("\n")
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
     if len(data) > _MAX_IGNORE_KIB << 10 or len(lines) > _MAX_RULES:
         raise UserError(f"{file}: more than {_MAX_IGNORE_KIB} KiB or {_MAX_RULES} lines")
     for number, line in enumerate(lines, 1):

@@ -100,9 +100,19 @@ def test_ignored_files_are_left_out_if_the_bot_is_built(bot, tmp_path):
 
 
 @pytest.mark.toolchain("git")
-def test_ignore_rules_match_those_of_git(bot, tmp_path):
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "build*/\n!build2/\n**/tmp\n/only\n*.log\n!src/a.log\n",
+        "\ufeff*.log\nonly\n",
+        "\r\n*.log\r\n\r\nonly\r",
+        "a\x0conly\na\x85only\na\u2028only\n*.log",
+    ],
+    ids=["patterns", "byte order mark", "carriage returns", "other line separators"],
+)
+def test_ignore_rules_match_those_of_git(bot, tmp_path, rules):
     """Compare with the files that git lists for the same folder."""
-    (bot / ".gitignore").write_text("build*/\n!build2/\n**/tmp\n/only\n*.log\n!src/a.log\n")
+    (bot / ".gitignore").write_text(rules, encoding="utf-8", newline="")
     for name in ("build1/a", "build2/a", "src/tmp/a", "only", "src/only", "b.log", "src/a.log"):
         (bot / name).parent.mkdir(exist_ok=True)
         (bot / name).touch()
