@@ -137,8 +137,8 @@ async def build(
         fetch: the command that fetches the packages; empty to fetch nothing; None if the files of the bot decide.
         limit_s: how many seconds the build and each fetch may take.
 
-    Raises `VoidGame` if the disk is full, or if the machine cannot start or isolate a program, and `UserError` if the
-    path of the folder for temporary files is too long, or the user has no home folder.
+    Raises `VoidGame` if the disk is full, if the machine cannot start or isolate a program, or if it lacks the memory
+    for one, and `UserError` if the path of the folder for temporary files is too long, or the user has no home folder.
     """
     folder = folder.absolute()  # noqa: ASYNC240 - reads only the working directory
     began_s = time.monotonic()
@@ -342,7 +342,10 @@ def _existing(paths: Sequence[Path]) -> tuple[Path, ...]:
 
 
 async def _wait(launched: RunningProgram, output: Output, limit_s: float) -> str | None:
-    """Wait for the end of a fetch or build, and kill all its processes that still run. Return why it failed; None if it succeeded."""
+    """Wait for the end of a fetch or build, and kill all its processes that still run. Return why it failed; None if it succeeded.
+
+    Raises `VoidGame` if it failed because the machine lacks memory.
+    """
     pipes = [
         pipe for pipe in (launched.process.stdout, launched.process.stderr) if pipe is not None
     ]
@@ -352,10 +355,13 @@ async def _wait(launched: RunningProgram, output: Output, limit_s: float) -> str
             code = await asyncio.wait_for(launched.process.wait(), limit_s)
         except TimeoutError:
             return f"not finished after {limit_s:g} s"
-        if code < 0:
-            return f"ended by {signal_name(-code)}"
-        if code > 0:
-            return f"exited with {code}"
+        if code:
+            fault = launched.breach()
+            if isinstance(fault, VoidGame):
+                raise fault
+            if fault is not None:
+                return fault.evidence.detail
+            return f"exited with {code}" if code > 0 else f"ended by {signal_name(-code)}"
         if left := await list_left_running(launched):
             return f"has left {', '.join(left)} running: it must end every process that it starts"
         return None

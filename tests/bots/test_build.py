@@ -11,7 +11,7 @@ import pytest
 
 from referee.bots import build as build_module
 from referee.bots.build import build
-from referee.errors import UserError, VoidGame
+from referee.errors import Cause, Evidence, Forfeit, UserError, VoidGame
 from referee.sandbox.missing import how_to_install
 from referee.sandbox.process_group import ProcessGroupLauncher
 
@@ -59,6 +59,33 @@ async def test_failed_build_has_its_exit_code_and_output(tmp_path):
 async def test_build_ended_by_a_signal_names_the_signal(tmp_path):
     result = await run_build(tmp_path, "sh", "-c", "kill -SEGV $$")
     assert result.reason == "ended by SIGSEGV"
+
+
+class FaultLauncher(ProcessGroupLauncher):
+    """Starts programs that have a fault after their end, as if the kernel had ended one of their processes."""
+
+    def __init__(self, fault):
+        super().__init__()
+        self.fault = fault
+
+    async def launch(self, *args, **keywords):
+        program = await super().launch(*args, **keywords)
+        program.breach = lambda: self.fault
+        return program
+
+
+@pytest.mark.parametrize("end", ["kill -KILL $$", "exit 2"])
+async def test_failed_build_that_exceeded_its_memory_says_so(tmp_path, end):
+    fault = Forfeit(Cause.OOM, Evidence(detail="it has used up its 4096 MiB of memory"))
+    result = await build(("sh", "-c", end), tmp_path, launcher=FaultLauncher(fault))
+    assert result.reason == "it has used up its 4096 MiB of memory"
+
+
+async def test_build_that_failed_because_the_machine_lacks_memory_charges_no_bot(tmp_path):
+    launcher = FaultLauncher(VoidGame("add memory"))
+    with pytest.raises(VoidGame, match="add memory"):
+        await build(("sh", "-c", "exit 1"), tmp_path, launcher=launcher)
+    assert (await build(("true",), tmp_path, launcher=launcher)).ok
 
 
 async def test_hanging_build_is_killed_with_all_its_children(tmp_path):
