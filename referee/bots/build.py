@@ -11,7 +11,7 @@ package managers are copied into the new folder, so that package managers downlo
 network if the caches have everything. They get only copies, because a build that can write to the user's caches could
 tamper with later builds. With a `build.fetch` nothing is copied: it is a program of the bot and has a network, and the
 caches may hold packages that are not public. On the rung `none`, fetch and build run in the user's own home folder and
-environment.
+environment, but with the Python of the referee for a fetch and for a build with Python packages.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from referee.bots.fetch import (
     isolated_environment,
     list_caches,
     plan_fetches,
+    python_path,
     rustup_folders,
     take_result,
 )
@@ -242,7 +243,7 @@ class _Run:
             )
             before = self.output.total
             environment = (
-                _own_environment()
+                _own_environment() | python_path()
                 if self._home is None
                 else fetch_environment(
                     self._visible_home, self._registries, sandboxed=self._launcher.is_sandboxed
@@ -301,12 +302,11 @@ class _Run:
 
     def _build_environment(self) -> dict[str, str]:
         packages = self._folder / PYTHON_PACKAGES
-        has_packages = packages.is_dir()
-        python = {"PYTHONPATH": str(packages)} if has_packages else {}
+        python = {"PYTHONPATH": str(packages), **python_path()} if packages.is_dir() else {}
         if self._home is None:
             return _own_environment() | python
         return {
-            **isolated_environment(self._visible_home, with_python=has_packages),
+            **isolated_environment(self._visible_home),
             **_OFFLINE_VARIABLES,
             **python,
             "JAVA_TOOL_OPTIONS": f"-Duser.home={self._visible_home}",

@@ -250,7 +250,8 @@ def fetch_environment(home: Path, registries: Registries, *, sandboxed: bool) ->
         if "no" in found:
             proxies["no_proxy"] = found["no"]
     return {
-        **isolated_environment(home, with_python=True),
+        **isolated_environment(home),
+        **python_path(),
         **_FETCH_VARIABLES,
         **registries.variables,
         **proxies,
@@ -258,20 +259,22 @@ def fetch_environment(home: Path, registries: Registries, *, sandboxed: bool) ->
     }
 
 
-def isolated_environment(home: Path, *, with_python: bool) -> dict[str, str]:
+def isolated_environment(home: Path) -> dict[str, str]:
     """Return the environment variables of every isolated fetch and build: harmless ones, and the home folder.
 
     Args:
         home: the home folder, as the program sees it. A sandbox shows it at the path of the user's home folder, because
             some tools accept a copied cache only at the path of the original.
-        with_python: whether `python3` is the Python of the referee, as it is for bots that play.
     """
     own = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
-    if with_python:
-        own["PATH"] = f"{Path(sys.executable).parent}:{own.get('PATH', os.defpath)}"
     if rustup := rustup_folders():
         own["RUSTUP_HOME"] = str(rustup[0])
     return own | {"HOME": str(home), "TMPDIR": str(home)}
+
+
+def python_path() -> dict[str, str]:
+    """Return the PATH with which `python3` is the Python of the referee, as it is for bots that play."""
+    return {"PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"}
 
 
 def rustup_folders() -> tuple[Path, ...]:

@@ -2,10 +2,12 @@
 
 import json
 import os
+import sys
 
 import pytest
 from strongest_isolation import strongest
 
+from referee.bots import PYTHON_PACKAGES
 from referee.bots.build import build
 from referee.bots.fetch import MANAGERS, copy_files, plan_fetches
 from referee.bots.registries import read_registries
@@ -172,6 +174,22 @@ async def test_fetch_of_the_manifest_runs_before_the_build_in_the_bots_folder(tm
     )
     assert result.ok
     assert result.output == "$ sh -c echo lib > got\n$ sh -c cat got\nlib\n"
+
+
+async def test_fetch_and_the_build_with_its_packages_use_the_python_of_the_referee(
+    tmp_path, monkeypatch
+):
+    other = tmp_path / "other" / "python3"
+    other.parent.mkdir()
+    other.write_text("#!/bin/sh\necho the python of the user\n")
+    other.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{other.parent}:{os.environ['PATH']}")
+    bot = tmp_path / "bot"
+    bot.mkdir()
+    show = ("python3", "-c", "import sys; print(sys.prefix)")
+    make = ("sh", "-c", f"mkdir {PYTHON_PACKAGES}; python3 -c 'import sys; print(sys.prefix)'")
+    result = await build(show, bot, launcher=ProcessGroupLauncher(), fetch=make)
+    assert result.output.splitlines()[1::2] == [sys.prefix, sys.prefix]
 
 
 async def test_failed_fetch_says_which_command_failed(tmp_path):
