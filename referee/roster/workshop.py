@@ -54,7 +54,8 @@ _FIRST_LINES, _LAST_LINES = 15, 25
 #
 # If the referee is killed while copying, the next submission of a bot with the same name removes the unfinished
 # copy. If the referee is killed while building or while removing a discarded copy, the next submission of the same
-# content removes what is left, and copies and builds it again.
+# content removes what is left, and copies and builds it again. The same holds for a ready copy that has lost its manifest,
+# because a person or a program has removed files.
 
 
 class BuildError(UserError):
@@ -137,7 +138,7 @@ class Workshop:
                         )
                     home = self._home(manifest.name, taken.content_hash)
                     build_s, is_new = None, False
-                    if not (home / _READY).exists():
+                    if not self.has(manifest.name, taken.content_hash):
                         remove_folder(home)
                         home.mkdir()
                         taken.path.rename(home / _BOT)
@@ -189,8 +190,9 @@ class Workshop:
             return hash_content(source, variant)
 
     def has(self, name: str, content_hash: str) -> bool:
-        """Return whether there is a finished copy with this content."""
-        return (self._home(name, content_hash) / _READY).exists()
+        """Return whether there is a finished copy with this content, and it still has its manifest."""
+        home = self._home(name, content_hash)
+        return (home / _READY).exists() and (home / _BOT / FILE_NAME).exists()
 
     def spec(self, name: str, content_hash: str) -> BotSpec:
         """Return how to start a bot from its copy. `BotSpec.bot` is the id from the manifest.

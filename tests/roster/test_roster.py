@@ -230,6 +230,19 @@ async def test_incomplete_build_is_repeated(shop, tmp_path):
     assert (home / "bot" / "run").exists()
 
 
+@pytest.mark.parametrize("lost", ["bot", "bot/bot.toml"])
+async def test_damaged_copy_is_made_again(shop, tmp_path, lost):
+    mine = make(tmp_path / "mine")
+    submission = await shop.submit(mine)
+    home = submission.spec.folder.parent
+    (home / lost).rename(tmp_path / "lost")
+    assert not shop.workshop.has("ann", home.name)
+    with pytest.raises(UserError, match="the league's copy of ann is gone; submit it again"):
+        shop.roster.spec(submission.spec.bot)
+    assert (await shop.submit(mine)).spec == submission.spec
+    assert (home / "bot" / "bot.toml").exists()
+
+
 # Names
 
 
