@@ -72,10 +72,11 @@ class BotLog:
         self._file = _UNSAFE.sub("_", str(spec.bot))
         self._limits = {".log": spec.limits.output_kib << 10, ".jsonl": _MESSAGES_KIB << 10}
         self._left: dict[Path, int] = {}
-        """How many characters each file may still get. Below 0: the file is full, and its last line says so."""
+        """How many characters each file may still get. A number below 0 means that the file was cut, and ends with a note."""
         self._early: list[tuple[str, str]] = []
         """What was logged before the first game: each text with the suffix of its file."""
         self._early_size = 0
+        """How many characters of output are in `_early`."""
         self._games: dict[str, str] = {}
         """The folder of each game that the process has played or plays, by the id that the bot sees."""
         self._playing: dict[str, str] = {}
@@ -121,7 +122,8 @@ class BotLog:
                 return  # a bot that prints without end must not cost the time of others
             text = printable(decoder.decode(chunk))
             if not self._games:
-                text = text[: self._limits[".log"] - self._early_size]
+                # one character more than the file may get, so that `_cut` adds its note
+                text = text[: self._limits[".log"] + 1 - self._early_size]
                 self._early_size += len(text)
             self._add("", ".log", text)
 
@@ -130,7 +132,7 @@ class BotLog:
     def _is_full(self) -> bool:
         """Return whether no file can get further output now."""
         if not self._games:
-            return self._early_size >= self._limits[".log"]
+            return self._early_size > self._limits[".log"]
         paths = (self._path(folder, ".log") for folder in self._current_folders())
         return self._is_broken or all(self._left.get(path, 0) < 0 for path in paths)
 

@@ -111,14 +111,26 @@ def test_file_with_too_much_output_ends_with_a_note(open_log, files):
     assert text == "x" * 1024 + "\n(more than 1 KiB: the rest is left out)\n"
 
 
-def test_endless_output_before_the_first_game_is_not_kept(open_log, files):
+def test_endless_output_before_the_first_game_is_cut_with_a_note(open_log, files, monkeypatch):
     log = open_log(messages=False)
     write = log.make_writer()
-    for _ in range(5):
+    for _ in range(2):
         write(b"x" * 600)
+    monkeypatch.setattr(logs, "printable", None)  # further output is not even decoded
+    write(b"x" * 600)
     log.close()
     (text,) = files().values()
-    assert text == "x" * 1024
+    assert text == "x" * 1024 + "\n(more than 1 KiB: the rest is left out)\n"
+
+
+def test_early_output_that_just_fits_has_no_note(open_log, files):
+    log = open_log(messages=False)
+    write = log.make_writer()
+    write(b"x" * 1024)
+    log.begin("a", "cup-1")
+    assert list(files().values()) == ["x" * 1024]
+    write(b"y")
+    assert list(files().values()) == ["x" * 1024 + "\n(more than 1 KiB: the rest is left out)\n"]
 
 
 def test_second_attempt_by_the_same_process_has_the_whole_limit(open_log, files):
