@@ -72,7 +72,7 @@ class BotLog:
         self._file = _UNSAFE.sub("_", str(spec.bot))
         self._limits = {".log": spec.limits.output_kib << 10, ".jsonl": _MESSAGES_KIB << 10}
         self._left: dict[Path, int] = {}
-        """How many characters each file may still get. A number below 0 means that the file was cut, and ends with a note."""
+        """How many bytes each file may still get. A number below 0 means that the file was cut, and ends with a note."""
         self._early: list[tuple[str, str]] = []
         """What was logged before the first game: each text with the suffix of its file."""
         self._early_size = 0
@@ -198,13 +198,14 @@ class BotLog:
         left = self._left.get(path, limit)
         if left < 0:
             return ""
-        self._left[path] = left - len(text)
-        if len(text) <= left:
+        data = text.encode(errors="backslashreplace")
+        self._left[path] = left - len(data)
+        if len(data) <= left:
             return text
         note = f"more than {limit >> 10} KiB: the rest is left out"
         if path.suffix == ".jsonl":
             return json.dumps({"note": note}) + "\n"  # every line stays JSON
-        return f"{text[:left]}\n({note})\n"
+        return f"{data[:left].decode(errors='ignore')}\n({note})\n"
 
 
 def _open_privately(path: str, flags: int) -> int:

@@ -133,6 +133,16 @@ def test_early_output_that_just_fits_has_no_note(open_log, files):
     assert list(files().values()) == ["x" * 1024 + "\n(more than 1 KiB: the rest is left out)\n"]
 
 
+def test_limit_of_a_file_counts_bytes(open_log, files):
+    log = open_log(messages=False)
+    write = log.make_writer()
+    log.begin("a", "cup-1")
+    for _ in range(2):
+        write("€".encode() * 300)
+    (text,) = files().values()
+    assert text == "€" * 341 + "\n(more than 1 KiB: the rest is left out)\n"
+
+
 def test_second_attempt_by_the_same_process_has_the_whole_limit(open_log, files):
     log = open_log(messages=False)
     write = log.make_writer()
