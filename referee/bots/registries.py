@@ -41,8 +41,10 @@ _CERTIFICATES = (
     *("CURL_CA_BUNDLE", "PIP_CERT", "CARGO_HTTP_CAINFO"),
 )
 """The environment variables that name files or folders with CA certificates."""
-_PIP_FILES = ("/etc/xdg/pip/pip.conf", "/etc/pip.conf", "~/.pip/pip.conf", "~/.config/pip/pip.conf")
-"""The settings files of pip. A later one overrides those before it."""
+_PIP_FILES = ("/etc/xdg/pip/pip.conf", "/etc/pip.conf")
+"""The settings files of pip for all users. A later one overrides those before it."""
+_PIP_USER_FILES = (".pip/pip.conf", ".config/pip/pip.conf")
+"""The settings files of pip in the home folder. They override `_PIP_FILES`."""
 _NPM_REGISTRY = re.compile(r"\s*((?:@[\w.~-]+:)?registry|cafile)\s*=\s*(\S+)\s*")
 _SCHEMES = {"http", "https", "sparse+http", "sparse+https"}
 _VISIBLE_ASCII = re.compile(r"[!-~]+")
@@ -101,10 +103,10 @@ class _Reader:
     def read_pip(self) -> None:
         """Read the indexes and the certificate of pip from `pip.conf` and the environment."""
         sections: dict[str, dict[str, str]] = {"global": {}, "install": {}}
-        for name in _PIP_FILES:
+        for file in self._pip_files():
             parser = configparser.RawConfigParser()
             with suppress(configparser.Error, UnicodeError):
-                parser.read(self._expand(name))
+                parser.read(file)
                 for section in sections.keys() & parser.keys():
                     sections[section] |= {
                         key.replace("_", "-"): value for key, value in parser[section].items()
@@ -122,6 +124,15 @@ class _Reader:
                 value = " ".join(filter(None, map(self.url, value.split())))
             if value:
                 self.variables[variable] = value
+
+    def _pip_files(self) -> list[Path]:
+        """Return the settings files that pip reads. A file that the user names replaces those in the home folder."""
+        named = self.environment.get("PIP_CONFIG_FILE")
+        if named and Path(named).exists():
+            own = [Path(named)]
+        else:
+            own = [self.home / name for name in _PIP_USER_FILES]
+        return [*map(Path, _PIP_FILES), *own]
 
     def read_npm(self) -> None:
         """Read the registries of npm, also those of single scopes, from `.npmrc` and the environment."""
@@ -251,9 +262,6 @@ class _Reader:
             return (self.home / name).read_text(errors="replace").splitlines()
         except OSError:
             return []
-
-    def _expand(self, name: str) -> Path:
-        return self.home / name[2:] if name.startswith("~/") else Path(name)
 
 
 def read_registries(

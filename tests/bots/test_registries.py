@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from referee.bots import registries
 from referee.bots.fetch import fetch_environment
 from referee.bots.registries import bare_url, read_registries
 from referee.sandbox.gateway import Address
@@ -120,6 +121,21 @@ def test_pip_takes_the_settings_that_pip_would_take(tmp_path):
     write(tmp_path, ".pip/pip.conf", "[install]\nindex-url =\n")
     found = read_registries(home=tmp_path, environment={"PIP_INDEX_URL": ""})
     assert found.variables["PIP_INDEX_URL"] == "https://new.example/simple"
+
+
+def test_file_that_the_user_names_for_pip_replaces_the_files_in_the_home_folder(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(registries, "_PIP_FILES", ())
+    write(tmp_path, ".config/pip/pip.conf", "[global]\nextra-index-url = https://home.example\n")
+    write(tmp_path, "mine.conf", "[global]\nindex-url = https://named.example/simple\n")
+    for name, urls in (
+        ("mine.conf", {"PIP_INDEX_URL": "https://named.example/simple"}),
+        ("missing.conf", {"PIP_EXTRA_INDEX_URL": "https://home.example"}),
+    ):
+        environment = {"PIP_CONFIG_FILE": str(tmp_path / name)}
+        found = read_registries(home=tmp_path, environment=environment).variables
+        assert {key: value for key, value in found.items() if "PIP" in key} == urls
 
 
 A = {"registry": "https://a.example"}
