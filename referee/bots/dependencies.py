@@ -163,7 +163,8 @@ def check_pom(file: str, content: bytes, hosts: Hosts) -> bytes:
             )
         is_url = last == "url" and path[-2:-1] in (["repository"], ["pluginRepository"])
         elsewhere = is_url and "distributionManagement" not in path and _host(text) not in hosts
-        if elsewhere or last in {"module", "systemPath"}:
+        is_module = path[-2:] == ["modules", "module"] and "configuration" not in path
+        if elsewhere or is_module or last == "systemPath":
             raise _refusal(file, f"{'.'.join(path)}: {text}")
 
     _visit_elements(file, content, check)

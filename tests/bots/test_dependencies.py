@@ -206,6 +206,10 @@ POM = "<project xmlns='http://maven.apache.org/POM/4.0.0'>{}</project>"
         ),
         ("<modules><module>lib</module></modules>", "modules.module: lib"),
         (
+            "<profiles><profile><modules><module>lib</module></modules></profile></profiles>",
+            "profiles.profile.modules.module: lib",
+        ),
+        (
             "<dependencies><dependency><systemPath>/x.jar</systemPath></dependency></dependencies>",
             "dependencies.dependency.systemPath: /x.jar",
         ),
@@ -246,6 +250,14 @@ def test_ordinary_pom_is_kept():
         "<repositories><repository><url>https://repo.example/x</url></repository></repositories>"
     )
     assert check("pom.xml", POM.format(inner + "<url>https://bot.example</url>"))
+
+
+def test_module_in_the_configuration_of_a_plugin_is_kept():
+    inner = (
+        "<build><plugins><plugin><configuration><checkstyleRules><module name='Checker'/>"
+        "</checkstyleRules><modules><module>TreeWalker</module></modules></configuration></plugin></plugins></build>"
+    )
+    assert check("pom.xml", POM.format(inner))
 
 
 @pytest.mark.parametrize(
