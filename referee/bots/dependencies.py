@@ -39,6 +39,10 @@ _REQUIREMENT = re.compile(rf"{_NAME} ?(?:\[[\w ,.-]*\])? ?(?:\(?[<>=!~][^@;/\\]*
 """Matches a requirement with a name, and perhaps extras, versions and a marker, without two spaces in a row."""
 _HASH = re.compile(r"hash=\w+:\w+")
 _REQUIREMENT_OPTIONS = {"--pre", "--prefer-binary", "--require-hashes"}
+_NO_OPTIONS = (
+    "options are not allowed, except --hash, --pre, --prefer-binary and --require-hashes;"
+    " remove the line, or set build.fetch in bot.toml (proto/README.md, section 3)"
+)
 _NPM_SECTIONS = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
 _NPM_REGISTRY = "registry.npmjs.org"
 """npm reads this host in a lock file as the registry of its settings, whichever that is."""
@@ -69,8 +73,11 @@ def check_requirements(file: str, content: bytes, hosts: Hosts) -> bytes:  # noq
             raise UserError(
                 f"{file}: {line[:_MAX_SHOWN]}: more than {_MAX_REQUIREMENT:,} characters in one requirement or option"
             )
-        is_plain = _REQUIREMENT.fullmatch(requirement) and all(map(_HASH.fullmatch, options))
-        if line not in _REQUIREMENT_OPTIONS and not is_plain:
+        if line in _REQUIREMENT_OPTIONS:
+            continue
+        if line.startswith("-"):
+            raise UserError(f"{file}: {line[:_MAX_SHOWN]}: {_NO_OPTIONS}")
+        if not (_REQUIREMENT.fullmatch(requirement) and all(map(_HASH.fullmatch, options))):
             raise _refusal(file, line)
     return "".join(f"{line}\n" for line in kept if line).encode()
 

@@ -160,7 +160,7 @@ async def test_refused_package_fails_before_any_program_runs(tmp_path):
     write(bot, requirements__txt="-e .\n", setup__py="open('ran', 'w')")
     result = await build(("touch", "ran"), bot, launcher=ProcessGroupLauncher())
     assert result.is_fetch
-    assert result.reason.startswith("requirements.txt: -e .: only packages of a registry")
+    assert result.reason.startswith("requirements.txt: -e .: options are not allowed")
     assert not (bot / "ran").exists()
     assert files_of(tmp_path) == ["bot/requirements.txt", "bot/setup.py"]
 
