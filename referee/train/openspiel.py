@@ -38,6 +38,8 @@ from referee.train.lazy_game import LazyGame
 
 OPTIONS: dict[str, Enum] = {"end_on": EndOn.DECK_AND_DISPLAY, **GHOST_OPTIONS}
 """The parameters for options of a ruleset, besides `max_turns`, with the default values of all rulesets."""
+_MAX_LENGTH = (1 << 31) - 1
+"""The largest length of a game that OpenSpiel can store."""
 GAME_TYPE = pyspiel.GameType(
     short_name="linko",
     long_name="LINKO!",
@@ -98,6 +100,12 @@ class LinkoGame(pyspiel.Game):
         given = GAME_TYPE.parameter_specification | (params or {})
         ruleset = read_ruleset(given)
         self.encoding = Encoding(ruleset, given["players"])
+        length = bound_game_length(ruleset, given["players"])
+        if length > _MAX_LENGTH:
+            raise ValueError(
+                f"max_turns is {ruleset.max_turns}; choose fewer, because OpenSpiel allows at most"
+                f" {_MAX_LENGTH:,} decisions in a game, and here are up to {length:,}"
+            )
         info = pyspiel.GameInfo(
             num_distinct_actions=ACTIONS,
             max_chance_outcomes=JOKER + 1,
@@ -105,7 +113,7 @@ class LinkoGame(pyspiel.Game):
             min_utility=-1.0,
             max_utility=1.0,
             utility_sum=0.0,
-            max_game_length=bound_game_length(ruleset, given["players"]),
+            max_game_length=length,
         )
         super().__init__(GAME_TYPE, info, params or {})
 
