@@ -77,7 +77,9 @@ def _check_version(version: str) -> str:
 
 
 def _check_rulesets(rulesets: tuple[str, ...]) -> tuple[str, ...]:
-    for name in rulesets:
+    for number, name in enumerate(rulesets):
+        if name in rulesets[:number]:
+            raise ValueError(f"{name!r} is given twice")
         if name not in RULESETS:
             similar = did_you_mean(name, RULESETS)
             raise ValueError(f"unknown ruleset {name!r}{similar}; there are {', '.join(RULESETS)}")
@@ -125,7 +127,7 @@ class Manifest(FileModel):
     description: Line | None = None
     rulesets: Annotated[
         tuple[Annotated[str, WithJsonSchema(RULESET_SCHEMA)], ...],
-        Field(strict=False, min_length=1),
+        Field(strict=False, min_length=1, json_schema_extra={"uniqueItems": True}),
         AfterValidator(_check_rulesets),
     ] = tuple(RULESETS)
     """The names of the rulesets that the bot plays."""

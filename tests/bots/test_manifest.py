@@ -185,6 +185,10 @@ INVALID = {
         HEAD + '[run]\ncomand = ["x"]\n',
         "run.comand: unknown key (did you mean 'command'?)",
     ),
+    "ruleset given twice": (
+        'rulesets = ["basic", "duel", "basic"]\n' + HEAD + RUN,
+        "rulesets: 'basic' is given twice",
+    ),
     "wrong type": (HEAD.replace('"1.0"', "1.0") + RUN, "version: must be a string"),
     "bad name": (
         HEAD.replace("greedy", "Greedy Bot") + RUN,
