@@ -59,7 +59,7 @@ class PackageManager:
     sources: str | None = None
     """The ending of further files. The fetch gets empty files with these names, because Cargo only checks that they exist."""
     schemas: str | None = None
-    """The ending of further files that are copied: data from which plugins find out which tools they need."""
+    """The ending of further files that are copied. Plugins read these files to find out which tools they need."""
     is_decisive: bool = True
     """Whether a failure fails the build. Plugins of Maven may fail only because there are no sources."""
     rule: str = ""

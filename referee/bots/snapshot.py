@@ -135,15 +135,15 @@ def take(
 
     Args:
         folder: the bot's folder.
-        into: the new folder; its parent must exist.
+        into: the new folder. Its parent must exist.
         built: True if the bot will be built in the copy. Then everything that the folder's `.gitignore` files
             name is left out, because the build makes these files again.
         replaced: maps the paths of some files in the folder to the content that they get in the copy.
-        left_out: a second folder that must not be copied, such as the league; it is left out as `into` is.
+        left_out: a second folder that must not be copied, such as the league.
 
-    The copy never contains itself: `into` is left out. If `into` is in a subfolder of the bot, that subfolder is left out, because it
-    may be the league. The copy keeps the executable flags, but no other permissions, no times and no owners. Nothing from outside the folder gets into the copy, even if a program replaces
-    folders by links meanwhile.
+    If `into` or `left_out` is inside the bot's folder, the copy does not contain it. It also does not contain the folders between, which
+    may be the league. The copy keeps the executable flags, but no other permissions, no times and no owners. Nothing from
+    outside the bot's folder gets into the copy, even if a program replaces folders by links meanwhile.
 
     Raises `UserError` and removes the copy if a link leads out of the folder, if there is a pipe, a device or an
     unreadable file, if the content exceeds `MAX_BYTES`, `MAX_ENTRIES` or `MAX_DEPTH`, or if a `.gitignore` file is

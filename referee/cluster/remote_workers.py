@@ -61,10 +61,10 @@ class RemoteWorkers:
         self._say = say
         self._numbers = count()
         self._homes: dict[int, DaskWorker] = {}
-        """Where each lane lives. The Dask worker may be lost."""
+        """The Dask worker to which each lane is assigned. It may be lost by now."""
         self._idle_lanes: set[int] = set()
-        """The lanes that play no stretch now. They do not count when a lane is assigned to a Dask worker, because they may
-        have no games before the next look."""
+        """The lanes that play no stretch now. `_find_home` does not count them, because they may get no games until the next
+        look (`tournament/course.py`)."""
         self._stretches: Counter[DaskWorker] = Counter()
         """How many stretches were sent to each Dask worker and are not finished."""
         self._games: Counter[str] = Counter()

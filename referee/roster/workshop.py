@@ -443,8 +443,8 @@ def _make_read_only(folder: Path) -> None:
     """Make a copy's files read-only, because the bot that plays must be the bot that was checked.
 
     Its folders stay writable for the referee's user, so this protects only against accidents. The sandbox gives the real protection.
-    All users may read the files, because a bot runs as another user if the referee is root. No set-user-ID bit of a
-    build remains: other users of the machine could run the program with the rights of the referee.
+    All users may read the files, because a bot runs as another user if the referee is root. The set-user-ID bits of a
+    build are removed: otherwise, other users of the machine could run the program with the rights of the referee.
     """
     folder.chmod(0o755)
     for path in folder.rglob("*"):

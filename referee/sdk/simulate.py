@@ -72,8 +72,8 @@ class ImpossibleViewError(ValueError):
 class InformationSet:
     """All games that a seat cannot tell apart at a request.
 
-    A card that everybody saw enter a hand is *known*. When its owner plays a 7, one known 7 of this hand
-    is no longer known, because the played 7 may be that one. The same holds for the other values and for jokers. The cards that are neither known nor visible are
+    A card that everybody saw enter a hand is *known*. When its owner plays a 7 from a hand with known 7s, the number
+    of known 7s in the hand falls by one, because the played card may be one of them. The same holds for the other values and for jokers. The cards that are neither known nor visible are
     *unseen*. They are in the deck, or they are the unknown cards in the hands of the other seats. Every way to deal the unseen cards
     to these places is equally likely. So the model does not learn from what other seats choose. For example, it does not conclude
     from a single 7 that the seat has no second 7.
