@@ -252,7 +252,11 @@ def rate(
 
 
 class Point(NamedTuple):
-    """The rating of a bot after one of the rounds in which it played."""
+    """The rating of a bot after one of the rounds in which it played.
+
+    If a tournament has stages with the same ruleset, a round number may occur in each of them. Games with the same number are
+    one round if the bot plays no other round between them.
+    """
 
     tournament: str
     round: int
@@ -307,7 +311,7 @@ class RatingHistories:
         self._settings = settings
         self._ratings = Ratings(settings, predecessors=predecessors)
         self._played = Counter[tuple[str, str]]()
-        self._points: dict[tuple[str, str], dict[tuple[str, int], Point]] = {}
+        self._points: defaultdict[tuple[str, str], list[Point]] = defaultdict(list)
 
     def add(self, game: GameResult) -> None:
         """Rate one game. Raises ValueError in the same cases as `Ratings.rate`."""
@@ -316,9 +320,11 @@ class RatingHistories:
             key = bot, game.ruleset
             self._played[key] += 1
             rating = self._ratings.rating(game.ruleset, bot)
-            self._points.setdefault(key, {})[game.tournament, game.round] = Point(
-                game.tournament, game.round, self._played[key], rating
-            )
+            point = Point(game.tournament, game.round, self._played[key], rating)
+            points = self._points[key]
+            if points and points[-1][:2] == point[:2]:  # the same round
+                points.pop()
+            points.append(point)
 
     def copy(self, *, predecessors: Mapping[str, str] | None = None) -> RatingHistories:
         """Return a copy that continues with `predecessors`."""
@@ -326,12 +332,12 @@ class RatingHistories:
         table = self._ratings.table()
         other._ratings = Ratings.from_table(table, self._settings, predecessors=predecessors)
         other._played = self._played.copy()
-        other._points = {key: dict(points) for key, points in self._points.items()}
+        other._points.update({key: list(points) for key, points in self._points.items()})
         return other
 
     def histories(self) -> Histories:
         """Return all histories."""
         histories: Histories = {}
         for bot, ruleset in sorted(self._points):
-            histories.setdefault(bot, {})[ruleset] = list(self._points[bot, ruleset].values())
+            histories.setdefault(bot, {})[ruleset] = list(self._points[bot, ruleset])
         return histories

@@ -7,7 +7,7 @@ from hand_made import game_result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from referee.ratings.trueskill import Model, Rating, Ratings, Settings, rate
+from referee.ratings.trueskill import Model, Rating, Ratings, Settings, rate, rating_history
 
 
 @st.composite
@@ -117,3 +117,17 @@ def test_a_table_is_a_copy():
     ratings.add(game_result(("a", "b"), (1, 2)))
     ratings.table()["basic"]["a"] = Rating(0.0, 1.0)
     assert ratings.table()["basic"]["a"].mu > 25
+
+
+def test_history_of_two_table_sizes_has_the_rounds_in_the_order_of_the_games():
+    """A round of small tables may come after later rounds of large ones, with a number that these have had."""
+    rounds = [(1, "abc"), (1, "ab"), (2, "abc"), (3, "abc"), (2, "ab")]
+    games = [
+        game_result(bots, range(1, len(bots) + 1), round=number, index=index)
+        for index, (number, bots) in enumerate(rounds)
+    ]
+    history = rating_history(games, "a")["basic"]
+    assert [(each.round, each.games) for each in history] == [(1, 2), (2, 3), (3, 4), (2, 5)]
+    assert [each.rating for each in history] == [
+        rate(games[: each.games])["basic"]["a"] for each in history
+    ]
