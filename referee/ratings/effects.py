@@ -122,6 +122,8 @@ def _estimate_luck(whole: _WholeMatches) -> LuckFigures | None:
     if not total[0]:
         return None
     drawn, _ = _shares(Resampling.from_matches(len(squares)).means(squares), seats)
+    if seats == 2:  # noqa: PLR2004 - see above
+        drawn = values + (drawn - values) * _widening(whole.bots[repeated])
     certainty = Certainty(np.full(3, float(len(squares))))
     hand, bots, other = (
         share.clip(0, 1) for share in certainty.percentile_intervals(values[0], drawn)
@@ -153,6 +155,19 @@ def _between_matches(pairs: Ints, leads: Floats) -> tuple[Floats, Flags]:
     repeated = times[pair] > 1
     unbiased = times[pair] / np.maximum(times[pair] - 1, 1)
     return (leads - mean[pair]) ** 2 * unbiased, repeated
+
+
+def _widening(pairs: Ints) -> float:
+    """Return the factor by which the resamples of matches of two seats must differ more from the estimate.
+
+    The estimates of `_between_matches` are differences from the mean of a pair, so M matches of P pairs have only M - P degrees of
+    freedom. Resamples assume M - 1.
+
+    Args:
+        pairs: (M, 2) the bots of each match. Each pair has at least two matches.
+    """
+    matches = len(pairs)
+    return float(np.sqrt((matches - 1) / (matches - len(np.unique(pairs, axis=0)))))
 
 
 def _shares(squares: Floats, seats: int) -> tuple[Floats, Floats]:

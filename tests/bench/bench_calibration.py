@@ -6,7 +6,8 @@ the interval of sequential TrueSkill, mu plus or minus 1.96 sigma.
 
 The second table has the share of games won for 2 to 10 bots at 2 to 5 seats, by the number of matches of each bot (wanted: 93 to 100 % for 2 to 8
 matches, 93 to 97 % for more). It has ten times as many tournaments, divided by the number of bots. The third table has the
-fit of four bots beside a fifth one that loses nearly all games.
+fit of four bots beside a fifth one that loses nearly all games. The fourth table has the shares of `stats luck` (wanted: 93 to 100 %
+if there are more than two bots).
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "ratings"))
 
-from simulated import covers, games, play, tables, true_ratings, true_scores, true_win_shares
+from simulated import BETA, covers, games, play, tables, true_ratings, true_scores, true_win_shares
 
 from referee.ratings.analysis import Analysis
+from referee.ratings.effects import luck_figures
 from referee.ratings.intervals import sum_matches
 from referee.ratings.trueskill import rate
 from referee.ratings.win_shares import win_share_intervals
@@ -37,6 +39,8 @@ EVEN = 0.5
 """The standard deviation of the skills of bots that are nearly equal."""
 GAPS = [14, 17, 20, 24, 30]
 """By how much the last of five bots is weaker than the mean of the others."""
+LUCK_SHAPES = [(6, 2, 2), (6, 2, 10), (2, 2, 4), (2, 2, 10), (2, 2, 40), (6, 3, 2), (6, 4, 2)]
+"""Bots, seats, and matches at each table, in the table of `stats luck`."""
 
 
 def main(tournaments: int) -> None:
@@ -64,6 +68,10 @@ def main(tournaments: int) -> None:
     print("gap | rating of the others")
     for gap in GAPS:
         print(f"{gap:3} | {coverage_beside(gap, tournaments):6.1%}")
+    print("bots seats matches |   hand   bots   rest")
+    for shape in LUCK_SHAPES:
+        shown = " ".join(f"{share:6.1%}" for share in coverage_luck(*shape, tournaments))
+        print("{:4} {:5} {:7}".format(*shape), f"| {shown}")
 
 
 def coverage(bots: int, seats: int, matches: int, spread: float, tournaments: int) -> np.ndarray:
@@ -130,6 +138,20 @@ def coverage_beside(gap: float, tournaments: int) -> float:
         others = zip(analysis.bots()[:-1], true_ratings(skills, analysis.centre), strict=False)
         covered += [covers(each.rating, true) for each, true in others]
     return float(np.mean(covered))
+
+
+def coverage_luck(bots: int, seats: int, matches: int, tournaments: int) -> np.ndarray:
+    """Return the shares of covered values for the shares of hand, bots and rest."""
+    rng = np.random.default_rng(1)
+    seating = tables(bots, seats, matches)
+    covered = []
+    for _ in range(tournaments):
+        skills = rng.normal(25, SPREADS[0], bots)
+        [found] = luck_figures(play(skills, seating, rng, luck=0.5))
+        variances = np.array([BETA**2 / 2, skills.var(ddof=1), BETA**2 / 2])
+        estimates = found.hand, found.bots, found.rest
+        covered.append(list(map(covers, estimates, variances / variances.sum())))
+    return np.mean(covered, axis=0)
 
 
 def claimed(results, skills) -> float:

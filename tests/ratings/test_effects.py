@@ -9,6 +9,7 @@ import pytest
 from hand_made import game_result
 from simulated import games, play, tables
 
+from referee.ratings import effects
 from referee.ratings.effects import (
     _between_matches,
     luck_figures,
@@ -100,6 +101,19 @@ def test_residual_variance_of_two_seats_is_that_of_the_leads_of_a_pair():
     variances, usable = _between_matches(pairs, leads)
     assert variances.tolist() == [2, 2, 0]
     assert usable.tolist() == [True, True, False]
+
+
+def test_intervals_of_luck_at_two_seats_allow_for_the_mean_of_each_pair(monkeypatch):
+    """60 matches of 15 pairs have 45 degrees of freedom; resamples of 60 matches assume 59."""
+    results = simulated(seats=2, matches=4)
+    [wide] = luck_figures(results)
+    monkeypatch.setattr(effects, "_widening", lambda _pairs: 1.0)
+    [narrow] = luck_figures(results)
+    assert wide.hand.value == narrow.hand.value
+    factor = np.sqrt(59 / 45)
+    for wider, narrower in ((wide.hand, narrow.hand), (wide.rest, narrow.rest)):
+        assert wider.high - wider.value == pytest.approx(factor * (narrower.high - narrower.value))
+        assert wider.value - wider.low == pytest.approx(factor * (narrower.value - narrower.low))
 
 
 def test_strength_of_bots_is_not_counted_as_luck():
