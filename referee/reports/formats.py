@@ -32,7 +32,7 @@ from referee.errors import UserError, did_you_mean
 from referee.rules.ruleset import Counts, Group, card_name
 
 _SURELY_NOT = 0.001
-"""Probabilities below this value are shown as `< 0.1 %`, and above 1 minus this value as `> 99.9 %`."""
+"""Probabilities and shares below this value are shown as `< 0.1 %`, and above 1 minus this value as `> 99.9 %`."""
 _MINUTE_US = 60 * SECOND_US
 _HOUR_US = 60 * _MINUTE_US
 _MILLISECOND_US = 1_000
@@ -128,12 +128,16 @@ def chance(probability: float) -> str:
     """Return a probability as a text such as `42.0 %`. If it is close to 0 or 1, return `< 0.1 %` or `> 99.9 %`."""
     if not _SURELY_NOT <= probability <= 1 - _SURELY_NOT:
         return "> 99.9 %" if probability > _SURELY_NOT else "< 0.1 %"
-    return percent(probability)
+    return _percentage(probability, 1)
 
 
 def percent(share: float) -> str:
-    """Return a share between 0 and 1 as a percentage, such as `42.0 %`."""
-    return f"{share:z.1%}".replace("%", " %")
+    """Return a share between 0 and 1 as a text such as `42.0 %`. Only exactly 0 is `0.0 %`, and only exactly 1 is `100.0 %`."""
+    return chance(share) if 0 < share < 1 else _percentage(share, 1)
+
+
+def _percentage(share: float, places: int) -> str:
+    return f"{share:z.{places}%}".replace("%", " %")
 
 
 def duration(duration_us: int) -> str:

@@ -68,6 +68,21 @@ def test_numbers_and_times_are_formatted():
 
 
 @pytest.mark.parametrize(
+    ("share", "shown"),
+    [
+        (0, "0.0 %"),
+        (1 / 20_000, "< 0.1 %"),
+        (0.001, "0.1 %"),
+        (0.999, "99.9 %"),
+        (19_999 / 20_000, "> 99.9 %"),
+        (1, "100.0 %"),
+    ],
+)
+def test_only_everything_is_100_percent_and_only_nothing_is_0(share, shown):
+    assert formats.percent(share) == shown
+
+
+@pytest.mark.parametrize(
     ("layer", "name"),
     [
         (Layer(7, 1, 0), "7"),
