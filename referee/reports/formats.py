@@ -136,6 +136,18 @@ def percent(share: float) -> str:
     return chance(share) if 0 < share < 1 else _percentage(share, 1)
 
 
+def distinct_percents(one: float, other: float, places: int) -> tuple[str, str]:
+    """Return two shares as texts such as `64 %`, with the fewest decimal places, from `places` on, that tell them apart.
+
+    A share below 1 is not rounded to 1.
+    """
+    texts = _percentage(one, places), _percentage(other, places)
+    is_rounded_to_1 = max(one, other) < 1 and _percentage(1, places) in texts
+    if is_rounded_to_1 or (texts[0] == texts[1] and one != other):
+        return distinct_percents(one, other, places + 1)
+    return texts
+
+
 def _percentage(share: float, places: int) -> str:
     return f"{share:z.{places}%}".replace("%", " %")
 

@@ -24,6 +24,7 @@ from referee.reports.formats import (
     Column,
     chance,
     decimal,
+    distinct_percents,
     percent,
     percent_estimate,
     row_from,
@@ -37,7 +38,6 @@ from referee.tournament.config import TournamentConfig, count_rounds, list_look_
 from referee.tournament.course import take_looks
 from referee.tournament.create import TournamentState, find_state
 
-_NEARLY_ONE = 0.999
 _NAMED = 3
 """Largest number of pairs that a sentence names."""
 
@@ -183,20 +183,19 @@ class Comparison:
             details += f", 95 % interval above {lead.low:+z.2f}"
         elif lead.high is not None:
             details += f", 95 % interval below {lead.high:+z.2f}"
-        probability = chance(self.verdict.chance)
+        probability, needed = distinct_percents(self.verdict.chance, self.needed, 1)
         is_direct = self.verdict.chance >= self.condition.confidence
-        sure = f"{probability} sure" if is_direct else "because of the verdicts about other bots"
+        sure = (
+            f"{chance(self.verdict.chance)} sure"
+            if is_direct
+            else "because of the verdicts about other bots"
+        )
         found = {
             Verdict.AHEAD: f"{bot} is better than {below}, {sure}",
             Verdict.EQUAL: f"{bot} and {below} are equally strong within {self.condition.margin:.12g}",
-            Verdict.OPEN: f"it is not settled whether {bot} is better than {below}: the probability is {_precise(self.verdict.chance)}, and this test needs {_precise(self.needed)}",
+            Verdict.OPEN: f"it is not settled whether {bot} is better than {below}: the probability is {probability}, and this test needs {needed}",
         }
         return f"{self.ruleset}: {found[self.verdict.verdict]} ({details}; {met})."
-
-
-def _precise(probability: float) -> str:
-    """Return a probability as a text, close to 1 with more digits than `chance`, so that two of them can be compared."""
-    return chance(probability) if probability < _NEARLY_ONE else f"{100 * probability:.5g} %"
 
 
 def judge_games(
@@ -364,7 +363,7 @@ def _name_pairs(ruleset: str, pairs: tuple[DeviationFigures, ...]) -> str:
         return f"{ruleset}: one number per bot does not explain all results, but no single pair deviates surely."
     parts = [
         f"{each.bot} beats {each.other} more often than its rating says"
-        f" ({each.share.value:.0%} instead of {each.predicted:.0%})".replace("%", " %")
+        f" ({' instead of '.join(distinct_percents(each.share.value, each.predicted, 0))})"
         for each in named
     ]
     return visible(f"{ruleset}: one number misleads: {', and '.join(parts)}.")

@@ -83,6 +83,20 @@ def test_only_everything_is_100_percent_and_only_nothing_is_0(share, shown):
 
 
 @pytest.mark.parametrize(
+    ("shares", "places", "shown"),
+    [
+        ((0.71, 0.55), 0, ("71 %", "55 %")),
+        ((0.6384, 0.6361), 0, ("63.8 %", "63.6 %")),
+        ((0.5, 0.5), 1, ("50.0 %", "50.0 %")),
+        ((1.0, 0.996), 0, ("100.0 %", "99.6 %")),
+        ((0.9, 0.9997), 1, ("90.00 %", "99.97 %")),
+    ],
+)
+def test_two_percentages_have_the_decimals_that_tell_them_apart(shares, places, shown):
+    assert formats.distinct_percents(*shares, places) == shown
+
+
+@pytest.mark.parametrize(
     ("layer", "name"),
     [
         (Layer(7, 1, 0), "7"),

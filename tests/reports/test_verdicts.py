@@ -97,7 +97,12 @@ def compare(verdict, chance, *, bot="a@1", low=-1.0, high=5.0, meetings=8):
         ),
         (
             replace(compare(Verdict.OPEN, 0.99931), needed=0.99977),
-            "better than b@1: the probability is 99.931 %, and this test needs 99.977 % (",
+            "better than b@1: the probability is 99.93 %, and this test needs 99.98 % (",
+            "open",
+        ),
+        (
+            compare(Verdict.OPEN, 0.97496),
+            "better than b@1: the probability is 97.496 %, and this test needs 97.500 % (",
             "open",
         ),
         (
@@ -288,6 +293,15 @@ def test_sentence_names_at_most_three_pairs():
     assert sum(row.deviates for row in rows) > 3
     assert {row.p_value for row in rows} == {analysed["basic"].transitivity.p_value}
     assert all(row.ahead_in.value >= row.predicted for row in rows)
+
+
+def test_sentence_has_the_decimals_that_tell_the_shares_of_a_pair_apart():
+    pair = SimpleNamespace(
+        sure=True, bot="ann", other="dee", share=Estimate(0.6384, 0.63, 0.65), predicted=0.6361
+    )
+    test = SimpleNamespace(misleads=True, pairs=lambda: (pair,))
+    [sentence] = name_deviations({"basic": SimpleNamespace(transitivity=test)})
+    assert sentence.endswith("(63.8 % instead of 63.6 %).")
 
 
 def test_sentence_names_no_pair_if_none_deviates_surely():
