@@ -237,12 +237,27 @@ def find_judged_tournament(league: League, choice: GameFilter) -> TournamentStat
     choice.check(league)
     name = choice.tournament
     if name is None:
-        played = [row.name for row in league.tournaments() if row.stored]
+        played = [
+            row.name
+            for row in league.tournaments()
+            if row.stored and _can_have_games(league, row.name, choice.ruleset)
+        ]
         if len(played) != 1:
             return None
         [name] = played
     state = find_state(league, name)
     return None if state.config.until is None else state
+
+
+def _can_have_games(league: League, name: str, ruleset: str | None) -> bool:
+    """Return True if a tournament has a stage with the ruleset. None means any ruleset. A damaged tournament may have one."""
+    if ruleset is None:
+        return True
+    try:
+        stages = find_state(league, name).config.stages
+    except RefereeError:
+        return True
+    return any(stage.ruleset.name == ruleset for stage in stages)
 
 
 def judge_once(

@@ -266,6 +266,22 @@ def test_tournament_of_another_ruleset_is_not_named(stopping):
     assert "--tournament" not in shown
 
 
+def test_tournament_of_another_ruleset_leaves_the_verdicts_of_a_ruleset_to_the_newest_look(
+    stopping,
+):
+    with League.open(stopping, create=True) as store:
+        for name in ("eve", "fay"):
+            add_bot(store, bot(name))
+    add_played(stopping, "duel", names=("eve", "fay"), ruleset="basic")
+    words = ("settled", "--league", str(stopping))
+    look = "These are the verdicts of cup after 10 of 10 rounds"
+    assert look in run(stats.app, *words, "--ruleset", "classic")
+    assert look not in run(stats.app, *words, "--ruleset", "basic")
+    assert look not in run(stats.app, *words)
+    add_played(stopping, "more")
+    assert look not in run(stats.app, *words, "--ruleset", "classic")
+
+
 def test_results_in_a_circle_are_named_below_the_standings(league):
     assert NOTE in run(tournament_command.app, "standings", "cup", "--league", str(league))
 
