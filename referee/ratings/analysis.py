@@ -16,7 +16,14 @@ import numpy as np
 
 from referee.ratings.collusion import OpponentEffects
 from referee.ratings.fit import covariance, find_beaten, fit
-from referee.ratings.intervals import Certainty, Estimate, Matrix, Resampling, sum_matches
+from referee.ratings.intervals import (
+    Certainty,
+    Estimate,
+    Resampling,
+    quotient,
+    sum_matches,
+    sum_over_matches,
+)
 from referee.ratings.transitivity import Transitivity
 from referee.ratings.trueskill import Settings
 from referee.ratings.win_shares import win_share_intervals
@@ -115,8 +122,8 @@ class Analysis:
         priors = np.full((1, len(self.results.bots)), self._settings.mu)
         fitted = fit(
             self._sums.pairs,
-            _sum(self._sums.compared)[None],
-            _sum(self._sums.better)[None],
+            sum_over_matches(self._sums.compared)[None],
+            sum_over_matches(self._sums.better)[None],
             priors,
             self._settings,
         )[0]
@@ -144,7 +151,10 @@ class Analysis:
     @cached_property
     def _beaten(self) -> Flags:
         """(n, n) as `fit.find_beaten` returns it."""
-        better, compared = _sum(self._sums.better), _sum(self._sums.compared)
+        better, compared = (
+            sum_over_matches(self._sums.better),
+            sum_over_matches(self._sums.compared),
+        )
         return find_beaten(self._sums.pairs, better, compared - better, len(self.results.bots))
 
     def _open_ends(self, ratings: Iterable[Estimate]) -> list[Estimate]:
@@ -260,7 +270,10 @@ class Analysis:
     @cached_property
     def _covariance(self) -> Floats:
         """(n, n) the covariance of the ratings if all games were independent."""
-        compared, better = _sum(self._sums.compared), _sum(self._sums.better)
+        compared, better = (
+            sum_over_matches(self._sums.compared),
+            sum_over_matches(self._sums.better),
+        )
         return covariance(self._sums.pairs, compared, better, self.ratings, self._settings)
 
     def _chance_of_lead(self, first: int, second: int) -> float | None:
@@ -306,10 +319,10 @@ class Analysis:
     def _meetings(self) -> dict[tuple[int, int], _Meeting]:
         """For each ordered pair of bots that met: the figures from the games with both bots."""
         certainty = Certainty(np.diff(self._sums.meetings.tocsc().indptr).astype(np.float64))
-        meetings = _sum(self._sums.meetings)
-        leads = _sum(self._sums.lead) / meetings
-        better = _sum(self._sums.better) / _sum(self._sums.compared)
-        drawn = _quotient(
+        meetings = sum_over_matches(self._sums.meetings)
+        leads = sum_over_matches(self._sums.lead) / meetings
+        better = sum_over_matches(self._sums.better) / sum_over_matches(self._sums.compared)
+        drawn = quotient(
             self._resampling.sums(self._sums.lead), self._resampling.sums(self._sums.meetings)
         )
         estimates = certainty.mean_intervals(leads, drawn)
@@ -376,9 +389,7 @@ class Analysis:
             values: (M, n) the sum of the points of each bot in each match.
         """
         unexplained = self._opponents.scaled_residuals(values)
-        return _quotient(
-            self._resampling.sums(unexplained), self._resampling.sums(self._sums.games)
-        )
+        return quotient(self._resampling.sums(unexplained), self._resampling.sums(self._sums.games))
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,13 +413,3 @@ class _Meeting:
             better=1 - self.better,
             lead=self.lead.negate(),
         )
-
-
-def _sum(sums: Matrix) -> Floats:
-    """Return the (P,) sums over all matches of an (M, P) matrix."""
-    return np.asarray(sums.sum(axis=0)).reshape(-1)
-
-
-def _quotient(part: Floats, whole: Floats) -> Floats:
-    """Return `part` divided by `whole`, and NaN where `whole` is 0."""
-    return part / np.where(whole > 0, whole, np.nan)

@@ -141,6 +141,16 @@ def sum_matches(results: ResultColumns) -> MatchSums:
     )
 
 
+def sum_over_matches(sums: Matrix) -> Floats:
+    """Return the (P,) sums over all matches of an (M, P) matrix."""
+    return np.asarray(sums.sum(axis=0)).reshape(-1)
+
+
+def quotient(part: Floats, whole: Floats) -> Floats:
+    """Return `part` divided by `whole`, and NaN where `whole` is 0."""
+    return part / np.where(whole > 0, whole, np.nan)
+
+
 def _incidence(bot: Ints, values: Floats, bots: int) -> Matrix:
     """Return the (P, n) matrix that has the value of each pair in the column of `bot`, one bot of the pair."""
     return sparse.csr_array((values, (np.arange(len(bot)), bot)), shape=(len(bot), bots))

@@ -30,7 +30,15 @@ import numpy as np
 from scipy.special import ndtr
 
 from referee.ratings.fit import fit, hazard
-from referee.ratings.intervals import CONFIDENCE, Certainty, Estimate, MatchSums, Matrix, Resampling
+from referee.ratings.intervals import (
+    CONFIDENCE,
+    Certainty,
+    Estimate,
+    MatchSums,
+    Resampling,
+    quotient,
+    sum_over_matches,
+)
 from referee.ratings.trueskill import Settings
 from referee.result_columns import Flags, Floats, Ints
 
@@ -76,12 +84,18 @@ class Transitivity:
     """
 
     def __init__(self, bots: Sequence[str], sums: MatchSums, settings: Settings) -> None:
-        decisive = np.flatnonzero(_sum(sums.decided) > 0)
+        decisive = np.flatnonzero(sum_over_matches(sums.decided) > 0)
         self._bots = bots
         self._pairs = sums.pairs[decisive]
         self._decided, self._won = sums.decided[:, decisive], sums.won[:, decisive]
         self._games = sums.pair_decided[decisive].astype(np.float64)
-        self._model = _Model(self._pairs, _sum(self._decided), _sum(self._won), len(bots), settings)
+        self._model = _Model(
+            self._pairs,
+            sum_over_matches(self._decided),
+            sum_over_matches(self._won),
+            len(bots),
+            settings,
+        )
         self._comparisons = int((sums.games > 0).sum()) - len(sums.games)
         """Upper limit of the number of independent comparisons: the sum over all matches of the number of bots minus 1."""
 
@@ -107,11 +121,10 @@ class Transitivity:
 
     def pairs(self) -> tuple[DeviationFigures, ...]:
         """Return the pairs with decided comparisons, those that deviate most surely first."""
-        decided, won = _sum(self._decided), _sum(self._won)
+        decided, won = sum_over_matches(self._decided), sum_over_matches(self._won)
         matches = (self._decided > 0).sum(axis=0).astype(np.float64)
         resampling = Resampling.from_matches(self._decided.shape[0])
-        drawn_decided = resampling.sums(self._decided)
-        drawn = resampling.sums(self._won) / np.where(drawn_decided > 0, drawn_decided, np.nan)
+        drawn = quotient(resampling.sums(self._won), resampling.sums(self._decided))
         shares = Certainty(matches).share_intervals(won / decided, drawn, self._games)
         figures = []
         for place in np.argsort(-self._standardised, kind="stable").tolist():
@@ -240,8 +253,3 @@ def _opposite(share: Estimate) -> Estimate:
     low = None if turned.low is None else 1 + turned.low
     high = None if turned.high is None else 1 + turned.high
     return Estimate(1 + turned.value, low, high)
-
-
-def _sum(sums: Matrix) -> Floats:
-    """Return the (P,) sums over all matches of an (M, P) matrix."""
-    return np.asarray(sums.sum(axis=0)).reshape(-1)
