@@ -118,9 +118,9 @@ class MachineRow:
     host: Annotated[str, Column("host", wrap=True)]
     cpu: Annotated[str, Column("CPU", wrap=True, drop=1)]
     speed: Annotated[float, Column("speed", right=True, show=decimal(0), drop=2)]
-    """Mean `Machine.speed` in all games of the machine."""
+    """Mean `Machine.speed` in the games of the machine by all rulesets; if a tournament is selected, in its games."""
     noise: Annotated[float | None, Column("noise", right=True, show=percent)]
-    """Mean `Machine.noise` in all games of the machine."""
+    """Mean `Machine.noise` in the same games."""
     bot: Annotated[str, Column("bot", wrap=True)]
     games: Annotated[int, Column("games", right=True)]
     """Number of games of the bot on the machine."""

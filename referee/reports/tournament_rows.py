@@ -239,7 +239,8 @@ class PlanRow:
     playing_time_us: Annotated[int, Column("playing time", show=duration)]
     """Expected sum of the durations of all games, divided by the number of workers."""
     measured: Annotated[int, Column("measured", data_only=True)]
-    """Number of stored games from which the expected duration was computed."""
+    """Number of stored games from which the expected duration was computed. For rulesets and table sizes without a stored game, the
+    duration is assumed."""
 
 
 def game_times(games: Iterable[tuple[GameKind, int]]) -> dict[GameKind, tuple[int, ...]]:
