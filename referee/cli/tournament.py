@@ -186,11 +186,15 @@ def _stop(config: TournamentConfig, until: StopCondition) -> str:
 def _basis(everything: PlanRow, workers: int) -> str:
     """Return a sentence that says where the playing time comes from."""
     assumed = f"{duration(ASSUMED_GAME_US)} a game"
-    return f"Playing time: {workers} games at a time, " + (
-        f"from {everything.measured} games of the league; assuming {assumed} where the league has no similar game."
+    return f"Playing time: {_games(workers)} at a time, " + (
+        f"from {_games(everything.measured)} of the league; assuming {assumed} where the league has no similar game."
         if everything.measured
         else f"assuming {assumed}: the league has no similar games."
     )
+
+
+def _games(number: int) -> str:
+    return f"{number} game{'' if number == 1 else 's'}"
 
 
 @app.command()

@@ -13,7 +13,7 @@ from real_runs import SAMPLE_BOTS, THREE, place
 from sample_league import SampleLeague
 
 from referee.bots.manifest import Variant
-from referee.cli.tournament import LeaguePace, describe_stop
+from referee.cli.tournament import LeaguePace, _basis, describe_stop
 from referee.records import BotId
 from referee.reports.formats import fields_of
 from referee.reports.tournament_rows import PlanRow
@@ -80,6 +80,13 @@ def test_plan_writes_nothing(here):
     before = sorted(here.folder.rglob("*"))
     checked_output(here, file)
     assert sorted(here.folder.rglob("*")) == before
+
+
+def test_time_that_comes_from_one_game_is_said_in_the_singular():
+    shown = _basis(SimpleNamespace(measured=1), workers=1)
+    assert shown.startswith("Playing time: 1 game at a time, from 1 game of the league; assuming")
+    shown = _basis(SimpleNamespace(measured=3), workers=2)
+    assert shown.startswith("Playing time: 2 games at a time, from 3 games of the league; assuming")
 
 
 @pytest.mark.extended("plays further tournaments")
