@@ -398,6 +398,6 @@ def announce_verdict(store: League, name: str, out: Output) -> bool:
     if state.config.until is None or len(state.config.bots) != BOTS_TO_COMPARE:
         return True
     judgement = judge_newest_look(state, GameFilter(tournament=name).columns(store))
-    for sentence in judgement.conclusions(state.parts[0].games):
+    for sentence in judgement.conclusions():
         out.print(sentence, soft_wrap=True)
     return judgement.verdicts.are_settled

@@ -96,14 +96,11 @@ class Judgement:
             for row in neighbour_rows(name, table)
         ]
 
-    def conclusions(self, games: int) -> tuple[str, ...]:
-        """Return the last lines of the output of a tournament of two bots, one for each ruleset.
-
-        `games` is the number of games of the tournament.
-        """
+    def conclusions(self) -> tuple[str, ...]:
+        """Return the last lines of the output of a tournament of two bots, one for each ruleset."""
         tables = self.verdicts.neighbours
         return tuple(
-            f"{f'{ruleset}: ' if len(tables) > 1 else ''}{self._conclude(pair, games)}{self._name_forfeits(ruleset)}"
+            f"{f'{ruleset}: ' if len(tables) > 1 else ''}{self._conclude(ruleset, pair)}{self._name_forfeits(ruleset)}"
             for ruleset, table in tables.items()
             for pair in table
         )
@@ -117,7 +114,8 @@ class Judgement:
         ]
         return f" Forfeited games: {', '.join(counts)}." if counts else ""
 
-    def _conclude(self, pair: PairVerdict, games: int) -> str:
+    def _conclude(self, ruleset: str, pair: PairVerdict) -> str:
+        games = len(self.verdicts.analyses[ruleset].results)
         margin = f"{self.condition.margin:.12g}"
         if pair.verdict is Verdict.AHEAD:
             return f"{pair.bot} is better than {pair.below}, known after {games} games."

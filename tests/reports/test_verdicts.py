@@ -128,13 +128,19 @@ def test_verdict_is_a_sentence_and_a_row(comparison, sentence, verdict):
     assert (row.bot, row.other, row.verdict) == ("a@1", "b@1", verdict)
 
 
-def judgement(forfeits=(0, 0), **verdicts):
-    """Return the judgement of a@1 and b@1, with a verdict by each ruleset, and the forfeits of both bots in each ruleset."""
+def judgement(forfeits=(0, 0), games=40, more=0, **verdicts):
+    """Return the judgement of a@1 and b@1, with a verdict by each ruleset, and the forfeits of both bots in each ruleset.
+
+    `games` is the number of games of the first ruleset; each further ruleset has `more` games more.
+    """
     figures = [
         SimpleNamespace(bot=bot, forfeits=count)
         for bot, count in zip(("a@1", "b@1"), forfeits, strict=True)
     ]
-    analyses = dict.fromkeys(verdicts, SimpleNamespace(bots=lambda: figures))
+    analyses = {
+        ruleset: SimpleNamespace(bots=lambda: figures, results=range(games + place * more))
+        for place, ruleset in enumerate(verdicts)
+    }
     tables = {
         ruleset: (PairVerdict(bot="a@1", below="b@1", chance=0.9, verdict=verdict),)
         for ruleset, verdict in verdicts.items()
@@ -158,20 +164,21 @@ def judgement(forfeits=(0, 0), **verdicts):
     ],
 )
 def test_tournament_of_two_bots_ends_with_its_verdict(verdict, sentence):
-    assert judgement(basic=verdict).conclusions(40) == (sentence,)
+    assert judgement(basic=verdict).conclusions() == (sentence,)
 
 
 def test_verdict_about_a_bot_that_forfeited_says_so():
-    [both] = judgement(forfeits=(10, 3), basic=Verdict.AHEAD).conclusions(40)
+    [both] = judgement(forfeits=(10, 3), basic=Verdict.AHEAD).conclusions()
     assert both.endswith("known after 40 games. Forfeited games: a@1 10, b@1 3.")
-    [one] = judgement(forfeits=(0, 3), basic=Verdict.AHEAD).conclusions(40)
+    [one] = judgement(forfeits=(0, 3), basic=Verdict.AHEAD).conclusions()
     assert one.endswith("known after 40 games. Forfeited games: b@1 3.")
 
 
-def test_conclusions_of_several_rulesets_name_the_ruleset():
-    assert judgement(basic=Verdict.AHEAD, duel=Verdict.EQUAL).conclusions(8) == (
-        "basic: a@1 is better than b@1, known after 8 games.",
-        "duel: a@1 and b@1 are equal within 0.5, known after 8 games.",
+def test_conclusions_of_several_rulesets_name_the_ruleset_and_count_its_games():
+    found = judgement(games=24, more=14, basic=Verdict.AHEAD, duel=Verdict.EQUAL)
+    assert found.conclusions() == (
+        "basic: a@1 is better than b@1, known after 24 games.",
+        "duel: a@1 and b@1 are equal within 0.5, known after 38 games.",
     )
 
 
