@@ -3,8 +3,8 @@
 For the seat and the hand, only whole matches count. A whole match has a played game of every seating, so each bot has
 had each seat once. No bot has forfeited a game of it, because the stand-in would have played instead of the bot.
 
-In the shapes of arrays, M is the number of matches (whole ones, except for machines), k the number of seats, B the number of resamples,
-and G, S are the games and seats of `ResultColumns`.
+In the shapes of arrays, M is the number of matches: of whole matches for the seat and the hand, of all matches for the machine. The
+number of seats is k, and B is the number of resamples. G and S are the games and seats of `ResultColumns`.
 """
 
 from __future__ import annotations

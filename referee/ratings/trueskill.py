@@ -46,11 +46,11 @@ class Settings:
     tau: float = 0.0
     """Uncertainty that is added before each game. It is 0, because a version of a bot does not change."""
     draw_probability: float = 0.1
-    """Probability of a tie between two equally strong bots that are next to each other in rank.
+    """Probability that two equally strong bots tie, if they are next to each other in rank.
 
-    In simulated games the share of ties was between 0 (ruleset duel) and 0.18 (ruleset classic, five seats, only
-    the sample bot greedy). 0.1 is also the default of the library. If no game has a tie,
-    `trueskill.TrueSkill(tau=0)` gives the same ratings.
+    In simulated games, the share of ties was between 0 (ruleset duel) and 0.18 (ruleset classic, with the sample bot greedy
+    in all five seats). All constants but tau have the default values of the library, so `trueskill.TrueSkill(tau=0)`
+    computes the same ratings for games without ties.
     """
 
 

@@ -89,7 +89,8 @@ def decimal(places: int) -> Callable[[float], str]:
 def estimate(places: int) -> Callable[[Estimate], str]:
     """Return a function that formats an estimate and its interval with `places` decimal places.
 
-    If only one end of the interval is known, the value says little, and only that end is shown.
+    If only one end of the interval is known, the text is only this end, such as `< 3.1`: without a limit on the other
+    side, the value itself says little.
     """
 
     def show(each: Estimate) -> str:

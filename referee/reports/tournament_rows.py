@@ -65,8 +65,8 @@ class MachineStatusRow:
     games: Annotated[int, Column("games", right=True)]
     """Number of its finished games."""
     games_per_s: Annotated[float, Column("games per s", right=True, show=decimal(1))]
-    """Its finished games per second in the minute before the end of the tournament's newest game, or since the first game if that is
-    less. 0: no game of the machine ended then."""
+    """Its finished games per second in the last minute of play, which ends with the tournament's newest game. If the tournament is
+    shorter than a minute, its whole time counts. 0 if no game of the machine ended then."""
     last_game_at_us: Annotated[int, Column("last game", show=moment)]
     """When its newest game ended, in microseconds since 1970-01-01 UTC."""
 
