@@ -101,9 +101,10 @@ def _check_faults(record: GameRecord) -> None:
     - Two faults of a seat must be at different moves. A forfeit because of strikes is an exception: it is at the move of the last strike.
     - At strike number `max_strikes` a seat must forfeit.
     - A seat must not have a fault after its forfeit.
+    - The faults of all seats must be in the order of their moves.
     """
     seats = range(len(record.seating))
-    first_request = _find_first_request(record.moves)
+    first_request = find_first_request(record.moves)
     for fault in record.faults:
         if fault.seat not in seats:
             raise Difference(f"a fault is charged to seat {fault.seat}, which does not exist")
@@ -124,6 +125,8 @@ def _check_faults(record: GameRecord) -> None:
                 f"seat {seat} has {len(strikes)} strikes, and a seat forfeits at strike {record.max_strikes};"
                 f" expected: {_name_forfeit(right[:1])}; recorded: {_name_forfeit(forfeits)}"
             )
+    if any(later.move < earlier.move for earlier, later in pairwise(record.faults)):
+        raise Difference("the faults are not in the order of their moves")
 
 
 def _name_forfeit(moves: Sequence[int]) -> str:
@@ -131,8 +134,11 @@ def _name_forfeit(moves: Sequence[int]) -> str:
     return f"a forfeit because of strikes {places}" if places else "no such forfeit"
 
 
-def _find_first_request(moves: Sequence[Move]) -> int:
-    """Return the index of the first move that is not of an opening; the number of moves if there is none."""
+def find_first_request(moves: Sequence[Move]) -> int:
+    """Return the index of the first move after the opening, or the number of moves if there is none.
+
+    The moves of an opening have no times, and the stand-in has made none of them.
+    """
     later = (
         index for index, move in enumerate(moves) if move.stand_in or _times(move) != _NO_REQUEST
     )
@@ -153,7 +159,7 @@ def _check_fault(record: GameRecord, fault: Fault, first_request: int) -> None:
     is_start_fault = fault.cause in START_CAUSES
     if move.seat == fault.seat and move.stand_in and not is_start_fault:
         return
-    # A bot that was not ready forfeits before the first request, perhaps after an opening. So the move can be one of another seat.
+    # A bot that was not ready forfeits between the opening and the first request. So the move can be one of another seat.
     can_be_early = fault.forfeit and fault.cause not in _REQUEST_CAUSES
     if can_be_early and fault.move <= first_request:
         return
@@ -208,7 +214,9 @@ def _check_times(record: GameRecord) -> None:
 
     The rest of a bank is not in the record. It follows from the times of the earlier moves. An opening leaves the banks as they are.
     """
-    first_request = _find_first_request(record.moves)
+    first_request = find_first_request(record.moves)
+    if first_request == len(record.moves):
+        raise Difference("no move has a time, but an opening ends before the game does")
     clocks = [SeatClock(record.clocks) for _ in record.seating]
     forfeited_at = {fault.seat: fault.move for fault in record.faults if fault.forfeit}
     faults = {
@@ -224,8 +232,8 @@ def _check_times(record: GameRecord) -> None:
                 continue
             _check_charge(move, clock.decision_time(), faults.get((move.seat, index)))
             _check_batch(move)
-            if (move.seat, index) not in faults:
-                _check_share(move, record.clocks)
+            if index >= first_request and (move.seat, index) not in faults:
+                _check_reply(move, record.clocks)
         except Difference as difference:
             raise Difference(f"move {index + 1}: {difference}") from None
         if index >= first_request:
@@ -256,9 +264,15 @@ def _check_batch(move: Move) -> None:
         raise Difference(f"the batch took {wall_us} us, but this request alone {spent_us} us")
 
 
-def _check_share(move: Move, clocks: Clocks) -> None:
-    """Check the charge of a decision without a fault in a batch: a share of the batch's time. See `Batch` in `bots.clock`."""
-    _, wall_us, size = _times(move)
+def _check_reply(move: Move, clocks: Clocks) -> None:
+    """Check the times of a decision without a fault.
+
+    A single request or a batch takes at least 1 us. In a batch the charge is a share of the batch's time, which can be 0.
+    See `Batch` in `bots.clock`.
+    """
+    spent_us, wall_us, size = _times(move)
+    if max(spent_us, wall_us) == 0:
+        raise Difference("the bot has replied after 0 us")
     if size == 1:
         return
     charged_us = wall_us - move.lag_us

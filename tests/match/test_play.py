@@ -205,7 +205,7 @@ async def test_lag_of_a_reply_is_not_charged_to_the_bank():
 async def test_empty_bank_forfeits_without_a_request():
     clocks = Clocks(decision_us=1_000, bank_us=100)
     player = FunctionPlayer(chance(1), elapsed_us=50)
-    others = [FunctionPlayer(chance(seat), elapsed_us=0) for seat in range(2)]
+    others = [FunctionPlayer(chance(seat), elapsed_us=1) for seat in range(2)]
     record = (await play(setup(clocks=clocks), [player, *others])).record
     (fault,) = record.faults
     assert (fault.seat, fault.cause, fault.forfeit) == (0, Cause.OUT_OF_TIME, True)

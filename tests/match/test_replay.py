@@ -239,6 +239,22 @@ async def test_bot_that_cannot_start_forfeits_a_game_that_ends_before_its_first_
     check_record(record)
 
 
+async def test_faults_of_two_seats_in_the_wrong_order_are_a_difference():
+    class Failing(FunctionPlayer):
+        async def decide(self, request):
+            await super().decide(request)
+            if len(self.requests) == 2:
+                raise Strike(Cause.MALFORMED, Evidence(detail="no action", elapsed_us=5))
+            return Reply(request.decision.legal[0], 7, 0)
+
+    record = (await play(setup(), [Failing(chance(seat)) for seat in range(3)])).record
+    check_record(record)
+    assert len(record.faults) == 3
+    changed = replace(record, faults=record.faults[::-1])
+    with pytest.raises(Difference, match="the faults are not in the order of their moves"):
+        check_record(changed)
+
+
 @pytest.mark.parametrize("seat", [-1, 3])
 async def test_fault_of_a_seat_that_does_not_exist_is_a_difference(seat):
     record = await play_with_strikes(1)
@@ -268,6 +284,11 @@ async def test_fault_of_a_seat_that_does_not_exist_is_a_difference(seat):
             {"batch_size": 64, "wall_us": 9_000_000},
             "move 4: 7 us are charged for one of 64 requests that took 9000000 us",
         ),
+        ({"elapsed_us": 0}, "move 4: the bot has replied after 0 us"),
+        (
+            {"elapsed_us": 0, "batch_size": 2},
+            "move 4: the bot has replied after 0 us",
+        ),
         ({"elapsed_us": LIMIT_US, "lag_us": 1}, r"the game lasted \d+ us, but its decisions took"),
     ],
 )
@@ -280,6 +301,13 @@ async def test_time_at_the_limit_and_in_a_batch_is_possible(record):
     longer = replace(record, duration_us=record.duration_us + LIMIT_US + 1000)
     check_record(tamper(longer, 3, elapsed_us=LIMIT_US, lag_us=9))
     check_record(tamper(longer, 3, batch_size=3, wall_us=23, lag_us=2))
+    check_record(tamper(longer, 3, batch_size=3, wall_us=2, elapsed_us=0))
+
+
+async def test_game_without_any_time_is_a_difference(record):
+    moves = tuple(replace(move, elapsed_us=0) for move in record.moves)
+    with pytest.raises(Difference, match="no move has a time"):
+        check_record(replace(record, moves=moves))
 
 
 async def test_game_that_is_shorter_than_its_decisions_with_their_lags_is_a_difference(record):
@@ -347,7 +375,7 @@ async def test_time_after_a_forfeit_is_a_difference():
 
 async def play_with_bank():
     """Play a game in which seat 0 takes 50 us for each decision. Its bank is 100 us, and 2 us more after each decision."""
-    table = [FunctionPlayer(chance(seat), elapsed_us=each) for seat, each in enumerate((50, 0, 0))]
+    table = [FunctionPlayer(chance(seat), elapsed_us=each) for seat, each in enumerate((50, 1, 1))]
 
     def decide(request, player=table[0].decide):
         if request.time.ends_the_bank:
@@ -392,8 +420,9 @@ async def test_illegal_action_and_its_move_must_have_the_same_times():
 
 
 async def test_decision_with_an_empty_bank_is_a_difference():
-    table = [FunctionPlayer(chance(seat), elapsed_us=0) for seat in range(3)]
-    record = (await play(setup(clocks=BANK), table)).record
+    table = [FunctionPlayer(chance(seat), elapsed_us=1) for seat in range(3)]
+    played = (await play(setup(clocks=BANK), table)).record
+    record = tamper(played, 0, elapsed_us=0, batch_size=2, wall_us=1)
     check_record(record)
     with pytest.raises(Difference, match="move 1: seat 0 decides with an empty bank"):
         check_record(replace(record, clocks=replace(BANK, bank_us=0)))

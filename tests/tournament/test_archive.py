@@ -297,6 +297,11 @@ def change_seat_of_move(records):
     records[1] = replace(records[1], moves=(*moves[:3], replace(moves[3], seat=9), *moves[4:]))
 
 
+def remove_first_times(records):
+    moves = (replace(move, elapsed_us=0) for move in records[1].moves[:2])
+    records[1] = replace(records[1], moves=(*moves, *records[1].moves[2:]))
+
+
 def enlarge_batch(records):
     first, *others = records[1].moves
     records[1] = replace(records[1], moves=(replace(first, batch_size=65), *others))
@@ -463,6 +468,7 @@ RECORDS = {
     "deck": (swap_two_cards, "cup-2: the deck in the record is not the one that the seed gives"),
     "rank": (change_rank, "cup-2: result: the record says "),
     "action": (change_seat_of_move, "cup-2: move 4: seat 9 moves, but seat "),
+    "opening": (remove_first_times, "cup-2: move 1: the bot has replied after 0 us"),
     "batch": (enlarge_batch, "cup-2: a batch has 65 requests, but a bot plays at most 64 games"),
     "seating": (change_seating, "cup-2: the record has eve@1 "),
     "order": (swap_records, "cup-4: records.binpb.gz: cup-2 is not in the schedule, or is out of"),
