@@ -249,6 +249,7 @@ _ZIP_ERRORS = (
     RuntimeError,  # an encrypted part
     EOFError,
     ValueError,
+    OverflowError,  # an offset that is no file position
     OSError,
     struct.error,
 )
@@ -284,9 +285,11 @@ def unpack(path: Path, data: bytes) -> dict[str, bytes]:
 
     Raises UserError if the data are not a zip file, and Difference if the zip file is damaged.
     """
-    if not zipfile.is_zipfile(BytesIO(data)) and not data.startswith(_ZIP_START):
-        raise UserError(f"{path}: this is not a zip file, and so not an archive of a tournament")
     try:
+        if not zipfile.is_zipfile(BytesIO(data)) and not data.startswith(_ZIP_START):
+            raise UserError(
+                f"{path}: this is not a zip file, and so not an archive of a tournament"
+            )
         with zipfile.ZipFile(BytesIO(data)) as archive:
             infos = archive.infolist()
             for info in infos:
