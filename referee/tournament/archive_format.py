@@ -48,6 +48,10 @@ MAX_RECORD_SIZE = 2**26
 """The largest size of a game record in bytes. Most records have about a thousand bytes. But each fault contains the
 last 4 KiB of the bot's standard error. If they are not text, each byte becomes a character of 3 bytes. Each of five
 seats can have 1,000 strikes, so a record can have about 60 MB."""
+MAX_RECORD_FIELDS = 2**20
+"""The most fields of a game record: one for each move and each fault, and a few others. 100,000 turns at a table of five have at
+most 1,000,109 moves. Without this limit a small hostile archive could take gigabytes: an empty fault has 2 bytes, which gzip
+compresses 1,000:1, but takes more than 100 bytes of memory when it is parsed."""
 _MAX_EXTENSIONS = 1000
 """The most extensions of a tournament. Without this limit a hostile archive could make the check endless: an extension whose tables
 are a balanced choice of 1,000 bots takes about a second."""
@@ -173,6 +177,10 @@ _VARINT_BITS = 7
 _VARINT_MORE = 1 << _VARINT_BITS
 _MAX_VARINT_SIZE = 4
 """Number of bytes of a varint with the value MAX_RECORD_SIZE."""
+_MAX_PROTOBUF_VARINT_SIZE = 10
+"""Number of bytes of the longest varint that protobuf accepts, which is a number of 64 bits."""
+_VARINT, _LENGTH_DELIMITED = 0, 2
+"""The types of the fields of a record: the last three bits of a field's tag. See https://protobuf.dev/programming-guides/encoding."""
 _CUT_OFF = "the file ends in the middle of this record"
 
 
@@ -196,6 +204,7 @@ def load_records(data: bytes) -> Iterator[GameRecord]:
     try:
         with gzip.GzipFile(fileobj=BytesIO(data)) as stream:
             while (message := _read_message(stream)) is not None:
+                _check_number_of_fields(message)
                 yield wire.loads(message)
                 number += 1
     except (gzip.BadGzipFile, EOFError, ValueError, zlib.error) as error:
@@ -238,6 +247,35 @@ def _read_size(stream: gzip.GzipFile) -> int | None:
         if byte[0] < _VARINT_MORE and size <= MAX_RECORD_SIZE:
             return size
     raise ValueError(f"it has more than {MAX_RECORD_SIZE} bytes")
+
+
+def _check_number_of_fields(message: bytes) -> None:
+    """Raise ValueError if a record has more than `MAX_RECORD_FIELDS` fields, or a field of a type that records do not have."""
+    if len(message) <= 2 * MAX_RECORD_FIELDS:  # a field has at least two bytes
+        return
+    place = 0
+    for _ in range(MAX_RECORD_FIELDS):
+        tag, place = _parse_varint(message, place)
+        value, place = _parse_varint(message, place)
+        wire_type = tag % 8
+        if wire_type == _LENGTH_DELIMITED:
+            place += value
+        elif wire_type != _VARINT:
+            raise ValueError("it has a field of an unknown type")
+        if place >= len(message):
+            return
+    raise ValueError(f"it has more than {MAX_RECORD_FIELDS} fields")
+
+
+def _parse_varint(message: bytes, place: int) -> tuple[int, int]:
+    """Return the varint at a place of a message, and the place after it. A varint that is too long or cut off is cut there."""
+    number = 0
+    for index, byte in enumerate(message[place : place + _MAX_PROTOBUF_VARINT_SIZE]):
+        number |= (byte & (_VARINT_MORE - 1)) << _VARINT_BITS * index
+        place += 1
+        if byte < _VARINT_MORE:
+            break
+    return number, place
 
 
 _ZIP_START = b"PK\x03\x04"

@@ -525,6 +525,14 @@ STREAMS = {
         gzip.compress(b"\xff\xff\xff\x7f" + bytes(2**21)),
         "it has more than 67108864 bytes",
     ),
+    "too many fields": (
+        gzip.compress(b"\x82\x80\x80\x01" + b"\x32\x00" * (2**20 + 1)),
+        "it has more than 1048576 fields",
+    ),
+    "a field of another type": (
+        gzip.compress(b"\x82\x80\x80\x01" + b"\x31\x00" * (2**20 + 1)),
+        "it has a field of an unknown type",
+    ),
     "a long length": (gzip.compress(b"\xff" * 50), "it has more than 67108864 bytes"),
 }
 
