@@ -452,6 +452,17 @@ class League:
         with self._database.reading() as connection:
             return queries.faults(connection, tournament, bot, limit)
 
+    def stray_games(self, *, tournament: str | None = None) -> set[str]:
+        """Return the ids of games with a row that the referee never writes, because the row contradicts other tables.
+
+        The game has another tournament in `results` than in `matches`, or a row in `faults` for a seat without a row in `seats`.
+
+        Args:
+            tournament: only games of this tournament; None for all games, free games included.
+        """
+        with self._database.reading() as connection:
+            return queries.stray_games(connection, tournament)
+
     def usage(self) -> list[StoredUsage]:
         """Return the measured CPU time and memory of each bot version, in the order of submission.
 

@@ -323,6 +323,34 @@ def _charged_fault(row: Row[Any]) -> ChargedFault:
     return ChargedFault(row.game_id, f"{row.name}@{row.version}", fault)
 
 
+def stray_games(connection: Connection, tournament_name: str | None) -> set[str]:
+    """See `League.stray_games`."""
+    game, match, result, seat = (
+        table.c for table in (schema.games, schema.matches, schema.results, schema.seats)
+    )
+    moved = (
+        select(game.name)
+        .select_from(schema.results.join(schema.games).outerjoin(schema.matches))
+        .where(result.tournament_id.is_distinct_from(match.tournament_id))
+    )
+    fault = schema.faults.c
+    of_fault = (seat.game_id == fault.game_id) & (seat.seat == fault.seat)
+    seatless = (
+        select(game.name)
+        .select_from(
+            schema.faults.join(schema.games)
+            .outerjoin(schema.matches)
+            .outerjoin(schema.seats, of_fault)
+        )
+        .where(seat.game_id.is_(None))
+    )
+    queries = [moved, seatless]
+    if tournament_name is not None:
+        chosen = select(schema.tournaments.c.id).where(schema.tournaments.c.name == tournament_name)
+        queries = [query.where(match.tournament_id.in_(chosen)) for query in queries]
+    return {name for query in queries for name in connection.scalars(query)}
+
+
 def bot_keys(connection: Connection, text: str) -> list[int]:
     """Return the keys of the versions that `text` means: the name of a bot, for all versions, or `name@version`."""
     table, bot = schema.bots.c, BotId.parse(text)

@@ -50,11 +50,11 @@ def verify_free_games(league: League) -> int:
 
     The decks are not checked, because the league does not store the seeds of these games. Raises Difference at the first error.
     """
-    free = [row for row in league.results(free=True) if not row.tournament]
     tables = _Tables(league, None)
-    for row in free:
-        with add_game_id(row.game_id):
-            record = _load_record(league, row.game_id)
+    free = tables.list_free_games()
+    for game_id in free:
+        with add_game_id(game_id):
+            record = _load_record(league, game_id)
             check_record(record)
             tables.check(record)
     return len(free)
@@ -68,17 +68,28 @@ class _Tables:
             games = league.games(tournament=tournament)
             results = league.results(tournament=tournament, free=True)
             faults = league.faults(tournament=tournament)
+            self._stray_games = league.stray_games(tournament=tournament)
         self.games = {row.game_id: row for row in games}
         self._results = {row.game_id: row for row in results}
         self._faults = defaultdict[str, list[ChargedFault]](list)
         for fault in faults:
             self._faults[fault.game_id].append(fault)
 
+    def list_free_games(self) -> list[str]:
+        """Return the ids of the games that do not belong to a tournament, and of games without rows in the table `seats`."""
+        scheduled = {row.game_id for row in self._results.values() if row.tournament}
+        return [game_id for game_id in self.games if game_id not in scheduled]
+
     def check(self, record: GameRecord) -> None:
         """Compare the rows about a stored game with the record of the game. Raises Difference if they differ."""
         _check_result(record, self._results.get(record.game_id))
         _check_summary(record, self.games[record.game_id])
         _check_faults(record, self._faults[record.game_id])
+        if record.game_id in self._stray_games:
+            raise Difference(
+                "a row about this game has another tournament in the table results,"
+                " or a seat that does not exist in the table faults"
+            )
 
 
 def _load_record(league: League, game_id: str) -> GameRecord:

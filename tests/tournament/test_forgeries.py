@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 from forgeries import (
@@ -29,7 +30,7 @@ from referee.tournament import archive_format
 from referee.tournament.archive_reader import ArchivedTournament
 from referee.tournament.create import extend_tournament, find_tournament
 from referee.tournament.verify import verify_tournament
-from referee.tournament.verify_league import LeagueTournament
+from referee.tournament.verify_league import LeagueTournament, verify_free_games
 
 CONFIGURATION = "the SHA-256 of the configuration is"
 BOTS = "the SHA-256 of the bots is"
@@ -84,6 +85,39 @@ def test_change_in_a_league_is_found(folder, change):
     forge(folder, change)
     with pytest.raises(Difference, match=FORGERIES[change]):
         verify_league(folder)
+
+
+STRAY = r"^cup-1: a row about this game has another tournament in the table results, or a seat that does not exist in the table faults$"
+FAULT = (
+    "INSERT INTO faults (game_id, seat, cause, forfeit, move, detail, elapsed_us, stderr_tail)"
+    " VALUES (1, {seat}, '{cause}', 1, 0, '', 0, '')"
+)
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("UPDATE results SET tournament_id = NULL", STRAY),
+        (FAULT.format(seat=7, cause="crash"), STRAY),
+        (FAULT.format(seat=1, cause="crash"), "^cup-1: the table of faults differs"),
+    ],
+)
+def test_row_that_does_not_fit_its_game_is_found(folder, statement, message):
+    forge(folder, lambda database: database.execute(statement))
+    with pytest.raises(Difference, match=message):
+        verify_league(folder)
+
+
+def test_game_outside_tournaments_without_its_seats_is_found(tmp_path):
+    sample = SampleLeague(tmp_path)
+    record = sample.make_record(sample.tournament.schedule[0])
+    sample.league.add_game(replace(record, game_id="play-1-1"))
+    sample.play(slice(1, 2))
+    assert verify_free_games(sample.league) == 1
+    forge(tmp_path / "league", lambda database: database.execute("DELETE FROM seats"))
+    with pytest.raises(Difference, match="the table seats has no rows for this game"):
+        verify_free_games(sample.league)
+    sample.league.close()
 
 
 @pytest.mark.parametrize("change", FORGERIES, ids=lambda change: change.__name__)
