@@ -59,7 +59,7 @@ def deck(seed: bytes, deal_id: str, ruleset: Ruleset) -> tuple[int, ...]:
 
 def seed_digest(seed: bytes) -> str:
     """Return the SHA-256 of the seed in hexadecimal. It is public from the start, as a part of the terms."""
-    return hashlib.sha256(_checked(seed)).hexdigest()
+    return hashlib.sha256(check_seed(seed)).hexdigest()
 
 
 def text_seed(text: str) -> bytes:
@@ -87,7 +87,8 @@ def opaque_id(seed: bytes, game_id: str) -> str:
     return _block(seed, "game id", game_id, 0)[:8].hex()
 
 
-def _checked(seed: bytes) -> bytes:
+def check_seed(seed: bytes) -> bytes:
+    """Return the seed. Raises ValueError if it is not 32 bytes."""
     if len(seed) != SEED_SIZE:
         raise ValueError(f"a seed must have {SEED_SIZE} bytes, but this one has {len(seed)}")
     return seed
@@ -95,7 +96,7 @@ def _checked(seed: bytes) -> bytes:
 
 def _block(seed: bytes, purpose: str, name: str, number: int) -> bytes:
     message = b"\0".join((purpose.encode("ascii"), name.encode(), number.to_bytes(8, "big")))
-    return hmac.digest(_checked(seed), message, "sha256")
+    return hmac.digest(check_seed(seed), message, "sha256")
 
 
 def _words(seed: bytes, deal_id: str) -> Iterator[int]:

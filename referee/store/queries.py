@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, Select, case, func, select, true
 
 from referee.clocks import SECOND_US
-from referee.errors import Cause, DamagedRecordError, Evidence, NotFoundError
+from referee.errors import Cause, DamagedRecordError, Evidence, NotFoundError, RefereeError
 from referee.records import BotId, ChargedFault, Fault, GameRecord, GameResult, Machine
 from referee.store import (
     RECENT_S,
@@ -306,6 +306,11 @@ def _select_faults() -> Select[Any]:
 
 
 def _charged_fault(row: Row[Any]) -> ChargedFault:
+    """Return a row of `_select_faults` as a fault. Raises RefereeError if its cause is unknown."""
+    try:
+        cause = Cause(row.cause)
+    except ValueError as error:
+        raise RefereeError(f"the table faults is damaged: {row.game_id}: {error}") from error
     evidence = Evidence(
         detail=row.detail,
         exit_code=row.exit_code,
@@ -315,7 +320,7 @@ def _charged_fault(row: Row[Any]) -> ChargedFault:
     )
     fault = Fault(
         seat=row.seat,
-        cause=Cause(row.cause),
+        cause=cause,
         forfeit=row.forfeit,
         move=row.move,
         evidence=evidence,

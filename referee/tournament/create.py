@@ -388,7 +388,7 @@ def extend_tournament(
 def _stored_parts(row: StoredTournament, extensions: Sequence[StoredExtension]) -> tuple[Part, ...]:
     """Return the parts of a tournament from the rows of its creation and of its extensions.
 
-    Raises ValueError if an extension has no games, or if the terms are damaged.
+    Raises ValueError if an extension has no games, or if terms or a seed are damaged.
     """
     firsts = [each.first_game for each in extensions if each.first_game is not None]
     if len(firsts) < len(extensions):
@@ -402,7 +402,7 @@ def _stored_parts(row: StoredTournament, extensions: Sequence[StoredExtension]) 
             part.matches if isinstance(part, StoredExtension) else None,
             part.commitment,
             Terms.parse(part.terms),
-            part.seed,
+            deals.check_seed(part.seed),
             finished=part.finished_at_us is not None,
         )
         for first, end, part in zip([0, *firsts], ends, rows, strict=True)

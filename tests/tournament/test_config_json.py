@@ -37,7 +37,7 @@ def folder(tmp_path):
 
 def test_json_gives_the_configuration_back_without_the_seed(folder):
     text = GOOD.replace('"./bob"', '"zoe"') + (
-        f'end_on = "deck"\nworkers = 2\nseed = "{"ab" * 32}"\n[clocks]\nbank = "60+0.1"\n'
+        f'end_on = "deck"\nworkers = 2\nlanes = 6\nseed = "{"ab" * 32}"\n[clocks]\nbank = "60+0.1"\n'
     )
     config = load_tournament(write(folder, text))
     stored = canonical_json(config)

@@ -108,6 +108,28 @@ def test_row_that_does_not_fit_its_game_is_found(folder, statement, message):
         verify_league(folder)
 
 
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        (FAULT.format(seat=1, cause="bogus"), "cup-1: 'bogus' is not a valid Cause$"),
+        ("UPDATE tournaments SET seed = x'00'", "a seed must have 32 bytes, but this one has 1$"),
+    ],
+)
+def test_value_that_the_referee_never_writes_is_damage(folder, statement, message):
+    forge(folder, lambda database: database.execute(statement))
+    with pytest.raises(RefereeError, match=f"is damaged: {message}"):
+        verify_league(folder)
+
+
+def test_configuration_without_lanes_is_damage(folder):
+    def drop_lanes(database):
+        change_config(database, lambda config: config.update(lanes=None))
+
+    forge(folder, drop_lanes, terms=True, commitment=True)
+    with pytest.raises(RefereeError, match=r"is damaged: its configuration: lanes: missing$"):
+        verify_league(folder)
+
+
 def test_game_outside_tournaments_without_its_seats_is_found(tmp_path):
     sample = SampleLeague(tmp_path)
     record = sample.make_record(sample.tournament.schedule[0])
