@@ -21,7 +21,7 @@ from referee.bots.process import BotProcess
 from referee.clocks import UNLIMITED_US, SeatClock
 from referee.errors import BotFault, Cause, Forfeit, NotFoundError
 from referee.match.play import EventLog
-from referee.match.replay import replay_moves
+from referee.match.replay import find_first_request, replay_moves
 from referee.protocol import messages
 from referee.records import Fault, GameRecord, Move, Reply, Request
 from referee.rules.game import Game
@@ -57,20 +57,24 @@ class StoredSeat:
         return tuple(fault for fault in self.record.faults if fault.seat == self.seat)
 
     def requests(self) -> Iterator[tuple[Request, Move]]:
-        """Yield each request that the seat got, with the move that followed.
+        """Yield each request to the seat, and the move that was made at this decision.
+
+        A move of an opening has no request.
 
         Raises `referee.match.replay.Difference` if the record breaks the rules.
         """
         record, seat = self.record, self.seat
         for _ in replay_moves(record):  # checks the record
             pass
+        first_request = find_first_request(record.moves)
         forfeited_at = next((fault.move for fault in self.faults if fault.forfeit), None)
         game = Game(record.ruleset, len(record.seating), record.deck)
         events, clock = EventLog(len(record.seating)), SeatClock(record.clocks)
         for number, move in enumerate(record.moves):
             decision = game.decision
             assert decision is not None  # noqa: S101 - the record was checked
-            if move.seat == seat and (forfeited_at is None or number <= forfeited_at):
+            has_forfeited = forfeited_at is not None and number > forfeited_at
+            if move.seat == seat and number >= first_request and not has_forfeited:
                 time, unseen = clock.decision_time(), events.take(seat)
                 yield Request(number + 1, game.view(seat), decision, unseen, time), move
                 clock.spend(move.elapsed_us)

@@ -39,7 +39,7 @@ def fault(kind, cause):
     return kind(cause, Evidence(detail="x", elapsed_us=50))
 
 
-async def play(faults):
+async def play(faults, opening=()):
     dealt = record("duel", 2)
     players = [Recorder(0, {}), Recorder(1, faults)]
     setup = GameSetup(
@@ -50,6 +50,7 @@ async def play(faults):
         clocks=CLOCKS,
         max_strikes=3,
         isolation="none",
+        opening=opening,
     )
     played = await play_game(setup, players, now_us=int, monotonic_ns=int)
     return played.record, players
@@ -81,6 +82,14 @@ async def test_requests_are_those_of_the_game(faults):
         again = list(stored_seat(game, seat).requests())
         assert [request for request, _ in again] == player.requests
         assert all(game.moves[request.number - 1] is move for request, move in again)
+
+
+async def test_moves_of_an_opening_have_no_requests():
+    whole, _ = await play({})
+    game, players = await play({}, opening=whole.actions[:9])
+    for seat, player in enumerate(players):
+        again = list(stored_seat(game, seat).requests())
+        assert [request for request, _ in again] == player.requests
 
 
 def test_record_that_breaks_the_rules_has_no_requests():
