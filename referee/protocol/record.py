@@ -52,8 +52,8 @@ def loads(data: bytes) -> GameRecord:
     """Return the record that `dumps` has serialised as `data`.
 
     Raises ValueError if `data` is not a record, or if the record has a field, a ruleset, a termination, an action or a
-    cause of a fault that this version of the referee does not know. Raises ValueError too if `dumps` would write other bytes for
-    the same record.
+    cause of a fault that this version of the referee does not know. Raises ValueError too if protobuf writes other bytes for the same
+    message. The function accepts some messages that `dumps` never writes, such as one with a `batch_size` of 1 instead of 0.
     """
     try:
         message = record_pb2.GameRecord.FromString(data)

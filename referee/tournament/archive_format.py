@@ -1,8 +1,8 @@
 """Define the file format of an archive: a tournament in one zip file that anybody can check.
 
 The zip has five members: three JSON texts, the game records, and the file `SHA256SUMS` with the checksums of the
-other four. The members are not compressed, and all have the date 1980-01-01. Therefore equal members always
-give equal bytes. `check_members` packs the members again, and refuses the archive if its bytes differ.
+other four. The zip does not compress the members, and gives all of them the date 1980-01-01. So the bytes of an archive
+follow from its members alone. `check_members` packs the members again, and refuses the archive if its bytes differ.
 
 `archive_writer` exports a tournament of a league, `archive_reader` checks an archive.
 """
