@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
+from contextlib import closing
 
 import pytest
 from playwright.sync_api import expect, sync_playwright
 from real_runs import place
 from served import PATIENCE_S, address_in, serving, store_game
+
+from referee.web.views import REPLAY_HIDDEN
 
 pytestmark = [
     pytest.mark.extended("opens pages in a browser"),
@@ -132,3 +136,21 @@ def test_page_is_readable_without_javascript(browser, here):
         expect(state(page)).to_have_text("Live updates need JavaScript.")
         expect(page.get_by_role("button")).to_have_count(0)
         context.close()
+
+
+def test_replay_appears_when_all_games_of_the_deal_are_played(page, tmp_path):
+    with place(tmp_path, apart=True) as made:
+        done = made.referee("tournament", "run", made.tournament(matches=1))
+        assert done.returncode == 0, done.stderr
+        with closing(sqlite3.connect(made.folder / "league" / "league.db")) as database, database:
+            key = "(SELECT id FROM games WHERE name = 'cup-2')"
+            for table in ("faults", "records", "seats", "results"):
+                database.execute(f"DELETE FROM {table} WHERE game_id = {key}")  # noqa: S608
+        with serving(made) as server:
+            page.goto(f"{server.address}games/cup-1")
+            expect(state(page)).to_have_text("Live")
+            expect(page.get_by_role("alert")).to_have_text(REPLAY_HIDDEN)
+            done = made.referee("tournament", "resume", "cup")
+            assert done.returncode == 0, done.stderr
+            expect(page.get_by_role("region", name="Replay")).to_be_visible()
+    assert page.problems == []

@@ -45,6 +45,11 @@
     if (!Number.isNaN(seconds)) timer = setTimeout(refresh, 1000 * Math.max(seconds, 0.5));
   });
 
+  // A live page has no replay, so its head has no scripts for one: when a hidden replay becomes visible, load the whole page.
+  main.addEventListener("htmx:afterSwap", () => {
+    if (document.getElementById("replay")) location.reload();
+  });
+
   // A browser limits the connections to one server, so a hidden tab closes its stream. A new stream begins with an event, which
   // refreshes the page.
   document.addEventListener("visibilitychange", () => {
