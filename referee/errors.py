@@ -23,6 +23,19 @@ from enum import Enum
 
 SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC, errno.EDQUOT}
 """The error numbers which say that the machine lacks a resource."""
+_PATH_ERRORS = {
+    errno.EACCES,
+    errno.EEXIST,
+    errno.EISDIR,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.ENOTEMPTY,
+    errno.EPERM,
+    errno.EROFS,
+}
+"""The error numbers which say that the path of a file is wrong: another path may be right."""
 _MAX_WORD = 100
 """A longer word is cut before it is compared with known names, because the time grows with its length."""
 
@@ -182,6 +195,15 @@ def void_game(text: str) -> VoidGame:
     """
     is_shortage = any(os.strerror(number) in text for number in SHORTAGES)
     return Shortage(text) if is_shortage else VoidGame(text)
+
+
+def write_error(text: str, error: OSError) -> UserError | StoreError:
+    """Return the error of a file that cannot be written: a UserError if its path is wrong, otherwise, as on a full disk, a StoreError.
+
+    The message is `text`, followed by the reason.
+    """
+    kind = UserError if error.errno in _PATH_ERRORS else StoreError
+    return kind(f"{text}: {error.strerror}")
 
 
 def find_similar(word: str, known: Iterable[str]) -> str | None:

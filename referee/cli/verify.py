@@ -20,7 +20,7 @@ from referee.cli.options import (
     console,
     parse_path,
 )
-from referee.errors import RefereeError, UserError
+from referee.errors import RefereeError, UserError, write_error
 from referee.match.replay import Difference
 from referee.store.league import League
 from referee.tournament.archive_format import is_archive
@@ -168,7 +168,7 @@ def _check_output(path: Path) -> None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file completely or not at all. Raises UserError if the file cannot be written."""
+    """Write a file completely or not at all. Raises the error of `write_error` if the file cannot be written."""
     unfinished = Path(f"{path}.{secrets.token_hex(4)}.part")
     try:
         unfinished.write_bytes(data)
@@ -176,4 +176,4 @@ def _write(path: Path, data: bytes) -> None:
     except OSError as error:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
-        raise UserError(f"{path}: {error.strerror}") from error
+        raise write_error(str(path), error) from error

@@ -16,7 +16,7 @@ from itertools import combinations
 from math import ceil
 from pathlib import Path
 
-from referee.errors import DamagedRecordError, UserError
+from referee.errors import DamagedRecordError, UserError, write_error
 from referee.store import GameChoice
 from referee.web import bot_pages, pages
 from referee.web.board import board_script, phrases_script
@@ -42,8 +42,8 @@ class ReportSize:
 def write_report(views: LeagueViews, name: str, output: Path) -> ReportSize:
     """Write the report of a tournament into `output`, a folder that is new or empty.
 
-    The folder appears only when it is complete. Raises NotFoundError if the tournament does not exist, and UserError
-    if the folder has files or cannot be written.
+    The folder appears only when it is complete. Raises NotFoundError if the tournament does not exist, UserError if the
+    folder has files, and the error of `write_error` if it cannot be written.
     """
     views.league.check_tournament(name)
     with _new_folder(output) as folder:
@@ -66,7 +66,7 @@ def _new_folder(output: Path) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
             raise
     except OSError as error:
-        raise UserError(f"--output: {output} cannot be written: {error.strerror}") from error
+        raise write_error(f"--output: {output} cannot be written", error) from error
 
 
 class _Report:
@@ -89,8 +89,9 @@ class _Report:
             self._write(f"{path}.html", render(make(links), links))
         damaged = [game_id for game_id in self._ids if not self._write_board(game_id)]
         self._write("phrases.js", phrases_script())
-        ignored = shutil.ignore_patterns(*_LIVE_ONLY)
-        shutil.copytree(STATIC, self._folder / "static", ignore=ignored)
+        for asset in STATIC.rglob("*"):
+            if asset.is_file() and not any(map(asset.match, _LIVE_ONLY)):
+                shutil.copyfile(asset, self._place("static" / asset.relative_to(STATIC)))
         return ReportSize(
             replays=len(self._ids) - len(damaged),
             hidden=self._stored - len(self._ids),
@@ -127,6 +128,10 @@ class _Report:
         return found
 
     def _write(self, path: str, text: str) -> None:
+        self._place(path).write_text(text, encoding="utf-8")
+
+    def _place(self, path: str | Path) -> Path:
+        """Return where a file of the report is written, and make the folders above it."""
         file = self._folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        return file

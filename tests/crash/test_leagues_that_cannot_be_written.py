@@ -124,6 +124,18 @@ def test_a_run_on_a_full_disk_stops_and_can_be_resumed_with_more_space(here):
     assert here.run_folders() == []
 
 
+def test_a_report_or_an_archive_that_does_not_fit_on_the_disk_leaves_nothing(here, played):
+    shutil.copytree(played.folder / "league", here.folder / "league")
+    small = here.folder / "small"
+    small.mkdir()
+    with mounted(here, DISK, small, "4k") as inside:
+        for words in (("report", "cup"), ("tournament", "export", "cup")):
+            done = inside.referee(*words, "--output", small / "new")
+            assert_failed(done, 1, "small/new")
+            assert_failed(done, 1, "No space left on device")
+        assert inside.run("ls", "-A", small).stdout == ""
+
+
 def test_a_database_that_another_program_has_locked_gives_one_line(here, played):
     shutil.copytree(played.folder / "league", here.folder / "league")
     database = here.folder / "league" / "league.db"
