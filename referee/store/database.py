@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sqlalchemy import URL, Connection, Engine, inspect, text
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoConnectionError
 
 from referee.errors import RefereeError, StoreError, UserError
 from referee.store import backends, schema
@@ -149,6 +150,8 @@ class Database:
             raise UserError(self._message(error)) from error
         except DatabaseError as error:
             raise StoreError(self._message(error)) from error
+        except NoConnectionError as error:
+            raise self._no_connection() from error
         except UnicodeEncodeError as error:
             raise self._not_unicode(error) from error
 
@@ -211,9 +214,9 @@ class Database:
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
-        """Turn a `DatabaseError`, or a text that is not Unicode, inside this context into an error of the project.
+        """Turn an error of SQLAlchemy, or a text that is not Unicode, inside this context into an error of the project.
 
-        An `OperationalError` becomes a StoreError: the user has done nothing wrong, and the same command can succeed later.
+        If other threads keep all connections busy, this becomes a StoreError. An `OperationalError` becomes a StoreError: the user has done nothing wrong, and the same command can succeed later.
         But if the database could not even be opened for the first time, for example because of a wrong place or password, it
         becomes a UserError. So does every other error, for example if the file is no database.
         """
@@ -221,6 +224,8 @@ class Database:
             yield
         except DatabaseError as error:
             raise self._translated(error) from error
+        except NoConnectionError as error:
+            raise self._no_connection() from error
         except UnicodeEncodeError as error:
             raise self._not_unicode(error) from error
 
@@ -231,6 +236,9 @@ class Database:
 
     def _message(self, error: DatabaseError) -> str:
         return f"{self.where}: {self._backend.explain(error)}"
+
+    def _no_connection(self) -> StoreError:
+        return StoreError(f"{self.where}: all connections are in use; try again later")
 
     def _not_unicode(self, error: UnicodeEncodeError) -> UserError:
         return UserError(f"{self.where}: {error.object!r} is not Unicode")

@@ -31,6 +31,8 @@ from referee.web.lobby import Lobby
 from referee.web.seat_pages import SEAT
 from referee.web.views import LeagueViews
 
+_LOG = logging.getLogger("uvicorn.error")
+"""uvicorn prints its errors in the terminal of the server."""
 POLL_S = 0.5
 """Seconds between two polls of the league."""
 PAUSE_S = 1.0
@@ -136,7 +138,7 @@ class _Server(uvicorn.Server):
 
         The second SIGINT ends this process at once: `shutdown` may wait a minute for a finished game that cannot be stored.
         """
-        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+        _LOG.setLevel(logging.CRITICAL)
         super().handle_exit(sig, frame)
         if self.force_exit:
             os._exit(self._exit_code)
@@ -270,15 +272,29 @@ class Feed:
         self._news.set()
 
     async def _watch(self) -> None:
-        """Poll the league. An error ends no stream: the league may be readable again at the next poll."""
+        """Poll the league. An error ends no stream: the league may be readable again at the next poll.
+
+        An error that the project does not raise on purpose is printed, but not again at each poll until the next success.
+        """
+        printed = False
         while True:
-            with suppress(RefereeError):
+            try:
                 mark = await run_in_threadpool(self._read_mark)
-                if (
-                    mark != self._mark
-                ):  # also at the first poll, because the first event was sent before
-                    self._mark = mark
-                    self._changes += 1
-                    self._news.set()
-                    self._news = asyncio.Event()
+            except RefereeError:
+                pass  # the pages say it
+            except Exception:  # noqa: BLE001 - this is the only poll, and no page would show that it has ended
+                if not printed:
+                    _LOG.exception("The changes of the league cannot be read.")
+                printed = True
+            else:
+                printed = False
+                self._note(mark)
             await asyncio.sleep(POLL_S)
+
+    def _note(self, mark: int) -> None:
+        """Send an event if the mark is new, also at the first poll, because the first event was sent before."""
+        if mark != self._mark:
+            self._mark = mark
+            self._changes += 1
+            self._news.set()
+            self._news = asyncio.Event()

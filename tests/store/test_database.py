@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -308,3 +309,16 @@ def integrity(folder: Path) -> str:
     (answer,) = connection.execute("PRAGMA integrity_check").fetchone()
     connection.close()
     return answer
+
+
+def test_lack_of_free_connections_gives_one_line(tmp_path, monkeypatch):
+    options = {"pool_size": 1, "max_overflow": 0, "pool_timeout": 0.01}
+    monkeypatch.setattr(backends, "create_engine", partial(create_engine, **options))
+    with (
+        League.open(tmp_path, create=True) as league,
+        ThreadPoolExecutor(1) as other,
+        league.one_moment(),
+    ):
+        for use in (league.tournaments, league.check_writable):
+            with pytest.raises(StoreError, match=r"/league\.db: all connections are in use; try"):
+                other.submit(use).result()

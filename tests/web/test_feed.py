@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing, suppress
+from unittest.mock import MagicMock
 
 import pytest
 from starlette.exceptions import HTTPException
@@ -116,6 +117,20 @@ async def test_league_that_cannot_be_read_for_a_while_ends_no_stream(mark):
         await two_polls(mark)
         mark.error, mark.value = None, 7
         assert "event: change" in await following(events)
+
+
+async def test_bug_ends_no_stream_and_is_printed_once(mark, monkeypatch):
+    log = MagicMock()
+    monkeypatch.setattr(serve, "_LOG", log)
+    feed = Feed(mark.read)
+    async with aclosing(feed.events()) as events:
+        await following(events)
+        mark.error = RuntimeError("can't start new thread")
+        await two_polls(mark)
+        await two_polls(mark)
+        mark.error, mark.value = None, 7
+        assert "event: change" in await following(events)
+    log.exception.assert_called_once_with("The changes of the league cannot be read.")
 
 
 async def test_closed_feed_ends_streams_at_once(mark, monkeypatch):
