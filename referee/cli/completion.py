@@ -2,7 +2,7 @@
 
 `referee --install-completion` sets up the shell: bash, zsh or fish. At each Tab, the shell runs `referee` with the words
 so far. In this run, a `CompletedCommand` replaces the command that was typed. It imports the module of that command only
-to complete options, because modules of commands may load numpy and scipy, which is slow.
+to complete options, and words after options, because modules of commands may load numpy and scipy, which is slow.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from typer.core import TyperCommand
 
@@ -41,7 +41,7 @@ _ARGUMENTS = {
     "report": "tournaments",
     "verify": "tournaments",
 }
-"""What completes the arguments of a command, by the words of the command and, if needed, its first argument.
+"""What completes the arguments of a command, by the words of the command.
 
 `bots`, `tournaments` and `games` stand for their names or ids in the league (`_list_words`). Any other text is itself the only
 completion, for example `compare` after `ratings`."""
@@ -85,29 +85,60 @@ class CompletedCommand(TyperCommand):
         from typer._click.shell_completion import CompletionItem  # noqa: PLC0415
 
         typed: list[str] = ctx.obj
-        words = self._list_options() if incomplete.startswith("-") else self._list_values(typed)
-        return [CompletionItem(word) for word in words if word.startswith(incomplete)]
+        known = self._list_options if incomplete.startswith("-") else self._list_values
+        return [CompletionItem(word) for word in known(typed) if word.startswith(incomplete)]
 
-    def _list_options(self) -> list[str]:
-        return [
-            name for param in self._load().params for name in param.opts if name.startswith("-")
-        ]
+    def _list_options(self, typed: Sequence[str]) -> list[str]:
+        command = self._load_command(self._read(typed).words)
+        return [name for param in command.params for name in param.opts if name.startswith("-")]
 
     def _list_values(self, typed: Sequence[str]) -> Iterable[str]:
-        """Return the values for the word after the words `typed`.
-
-        After a word that starts with `-` these are the values of an option in `_OPTIONS`; after other options there are none.
-        """
-        last = typed[-1] if typed else ""
-        if last.startswith("-"):
-            kind = _OPTIONS.get(last)
-        elif typed and self._words in _SECOND_ARGUMENTS:
-            kind = _SECOND_ARGUMENTS[self._words]
+        """Return the values for the word after the words `typed`: those of the last option if it has no value yet, or else of an argument."""
+        read = self._read(typed)
+        if read.option is not None:
+            kind = _OPTIONS.get(read.option)
+        elif read.arguments and read.words in _SECOND_ARGUMENTS:
+            kind = _SECOND_ARGUMENTS[read.words]
         else:
-            kind = _ARGUMENTS.get(
-                f"{self._words} {typed[0] if typed else ''}", _ARGUMENTS.get(self._words)
-            )
+            kind = _ARGUMENTS.get(read.words)
         return () if kind is None else _list_words(kind, typed)
+
+    def _read(self, typed: Sequence[str]) -> _Typed:
+        """Divide the words after the command into a subcommand, options and arguments."""
+        words, arguments, rest = self._words, 0, iter(typed)
+        for word in rest:
+            if word.startswith("-"):
+                if self._takes_value(words, word) and next(rest, None) is None:
+                    return _Typed(words, arguments, word)
+            elif not arguments and f"{words} {word}" in _ARGUMENTS:
+                words = f"{words} {word}"
+            else:
+                arguments += 1
+        return _Typed(words, arguments, None)
+
+    def _takes_value(self, words: str, option: str) -> bool:
+        """Return True if the word after `option` is its value."""
+        return option in _OPTIONS or any(
+            option in param.opts and not param.is_flag for param in self._load_command(words).params
+        )
+
+    def _load_command(self, words: str) -> Any:
+        """Return the command with these words: this command or its subcommand."""
+        command = self._load()
+        for name in words.removeprefix(self._words).split():
+            command = command.commands[name]
+        return command
+
+
+class _Typed(NamedTuple):
+    """What was typed before the word that is completed."""
+
+    words: str
+    """The words of the command, with those of a subcommand."""
+    arguments: int
+    """The number of complete arguments."""
+    option: str | None
+    """The last word if it is an option that needs a value."""
 
 
 def _list_words(kind: str, typed: Sequence[str]) -> Iterable[str]:
@@ -124,6 +155,7 @@ def _list_words(kind: str, typed: Sequence[str]) -> Iterable[str]:
     from referee.store.league import League  # noqa: PLC0415 - loads the database
 
     folder = Path(_value("--league", typed) or os.environ.get("REFEREE_LEAGUE") or DEFAULT_LEAGUE)
+    folder = folder.expanduser()  # the shell has not yet replaced a `~`
     db = _value("--db", typed) or os.environ.get(DB_VARIABLE)
     with suppress(RefereeError, OSError), League.open(folder, create=False, db=db) as league:
         if kind == "bots":

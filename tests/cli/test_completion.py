@@ -48,6 +48,10 @@ def test_names_of_the_league_are_completed(here):
     assert complete(here, "referee game replay play") == [here.game]
     assert complete(here, "referee bots debug gr") == ["greedy"]
     assert complete(here, "referee bots debug greedy play") == [here.game]
+    assert complete(here, "referee bots debug --league league gr") == ["greedy"]
+    assert complete(here, "referee bots debug greedy --attach --league=league play") == [here.game]
+    assert complete(here, "referee ratings --wide compare gr") == ["greedy"]
+    assert complete(here, "referee bots show --wide gr") == ["greedy"]
     assert complete(here, "referee tournament status ") == []
     assert complete(here, "referee bots show --league nowhere ") == []
 
@@ -59,6 +63,16 @@ def test_words_that_need_no_league_are_completed(here):
     assert complete(here, "referee tournament st") == ["status", "standings"]
     assert complete(here, "referee bots list --w") == ["--wide"]
     assert complete(here, "referee bots log --limit ") == []
+    assert complete(here, "referee ratings --se") == ["--seats"]
+    assert complete(here, "referee ratings compare --conf") == ["--confidence"]
+
+
+@pytest.mark.extended("starts more commands")
+def test_league_in_the_home_folder_is_found(here):
+    words = "referee bots show --league ~/league "
+    variables = {"HOME": str(here.folder), "_REFEREE_COMPLETE": "complete_bash"}
+    done = here.referee(**variables, COMP_WORDS=words, COMP_CWORD="5")
+    assert (done.returncode, done.stdout) == (0, "greedy\n")
 
 
 @pytest.mark.extended("starts more commands")
