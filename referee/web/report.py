@@ -42,26 +42,40 @@ class ReportSize:
 def write_report(views: LeagueViews, name: str, output: Path) -> ReportSize:
     """Write the report of a tournament into `output`, a folder that is new or empty.
 
-    The folder appears only when it is complete. Raises NotFoundError if the tournament does not exist, UserError if the
+    The pages appear only when all are complete. Raises NotFoundError if the tournament does not exist, UserError if the
     folder has files, and the error of `write_error` if it cannot be written.
     """
     views.league.check_tournament(name)
-    with _new_folder(output) as folder:
+    with (
+        _new_folder(output) as folder,
+        views.league.one_moment(),  # a driver may store games meanwhile
+    ):
         return _Report(views, name, folder).write()
 
 
 @contextmanager
 def _new_folder(output: Path) -> Iterator[Path]:
-    """Provide an empty folder that takes the place of `output` if no error is raised, and is removed otherwise."""
+    """Provide an empty folder that takes the place of `output` if no error is raised, and is removed otherwise.
+
+    If `output` exists, it stays, because it may be the working directory or a link: the folder is in it, and its content is
+    moved up at the end.
+    """
     try:
         if output.exists() and (not output.is_dir() or any(output.iterdir())):
             raise UserError(f"--output: {output} exists and is not an empty folder")
-        output.parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=f".{output.name}-", dir=output.parent))
+        exists = output.exists()
+        place = output if exists else output.parent
+        place.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=".report-", dir=place))
         try:
             yield folder
-            folder.chmod(0o755)
-            folder.replace(output)
+            if exists:
+                for path in folder.iterdir():
+                    path.rename(output / path.name)
+                folder.rmdir()
+            else:
+                folder.chmod(0o755)
+                folder.replace(output)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise

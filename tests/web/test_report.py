@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from contextlib import closing
+from contextlib import chdir, closing
 from pathlib import Path
 from unittest.mock import MagicMock
 from urllib.parse import unquote
@@ -107,11 +107,47 @@ def test_replays_of_unfinished_deals_are_hidden_without_spoilers(here, tmp_path)
         assert (spoilt.replays, spoilt.hidden) == (played, 0)
 
 
+@pytest.mark.extended("writes more reports")
+def test_report_shows_the_tournament_as_it_was_at_one_moment(here, tmp_path, monkeypatch):
+    copy = tmp_path / "league"
+    copy.mkdir()
+    with (
+        closing(sqlite3.connect(here.folder / "league" / "league.db")) as source,
+        closing(sqlite3.connect(copy / "league.db")) as target,
+    ):
+        source.backup(target)
+    write = _Report.write
+
+    def write_after_a_change(report):
+        with closing(sqlite3.connect(copy / "league.db")) as database, database:
+            database.execute("DELETE FROM results")
+        return write(report)
+
+    monkeypatch.setattr(_Report, "write", write_after_a_change)
+    with League.open_read_only(copy) as opened:
+        stored = len(opened.results(tournament="cup"))
+        assert write_report(LeagueViews(opened), "cup", tmp_path / "pages").replays == stored
+        assert not opened.results()
+
+
 def test_folder_with_files_is_refused_and_not_changed(league, tmp_path):
     (tmp_path / "note.txt").write_text("mine")
     with pytest.raises(UserError, match=r"--output: .* is not an empty folder"):
         write_report(LeagueViews(league), "cup", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["note.txt"]
+
+
+@pytest.mark.parametrize("output", [".", "link", "new/inner"])
+def test_report_is_written_into_an_empty_folder_or_a_new_one(league, tmp_path, monkeypatch, output):
+    monkeypatch.setattr(_Report, "_list_pages", lambda *_: {})
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (empty / "../link").symlink_to(empty)
+    with chdir(empty if output == "." else tmp_path):
+        write_report(LeagueViews(league), "cup", Path(output))
+        written = sorted(path.name for path in Path(output).iterdir())
+    assert written == ["boards", "phrases.js", "static"]
+    assert (tmp_path / "link").is_symlink()
 
 
 def test_unknown_tournament_leaves_no_folder(league, tmp_path):
