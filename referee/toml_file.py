@@ -350,6 +350,23 @@ def _find_keys(model: type[BaseModel], table: Sequence[int | str]) -> list[str]:
     return list(model.model_fields)
 
 
+def is_text(model: type[BaseModel], key: str) -> bool:
+    """Return True if a file of `model` has a text as the value of the dotted key `key`."""
+    *table, last = (part.strip() for part in key.split("."))
+    for part in table:
+        field = model.model_fields.get(part)
+        inner = None if field is None else next(_models_in(field.annotation), None)
+        if inner is None:
+            return False
+        model = inner
+    return last in model.model_fields and _has_text(model.model_fields[last].annotation)
+
+
+def _has_text(annotation: object) -> bool:
+    """Return True if `str` is one of the types in a type such as `Annotated[str, …] | None`."""
+    return annotation is str or any(map(_has_text, get_args(annotation)))
+
+
 def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
     """Yield the models in a type such as `tuple[StageTable, ...] | None`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):

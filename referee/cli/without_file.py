@@ -117,12 +117,16 @@ def _read_setting(setting: str) -> dict[str, Any]:
     key, sign, value = (part.strip() for part in setting.partition("="))
     if not (sign and key and value):
         raise UserError(f"--set: {setting!r}: write KEY=VALUE, such as clocks.decision=2")
+    as_typed = f"{key} = {value}"
+    as_text = f"{key} = {toml_file.write_value(value)}"
+    if value.startswith(("{", "[", '"', "'")):
+        return toml_file.parse(Path("--set"), as_typed)
+    if toml_file.is_text(TournamentFile, key):  # the text may look like a number
+        return toml_file.parse(Path("--set"), as_text)
     try:
-        return toml_file.parse(Path("--set"), f"{key} = {value}")
+        return toml_file.parse(Path("--set"), as_typed)
     except UserError:
-        if value.startswith(("{", "[", '"', "'")):
-            raise
-        return toml_file.parse(Path("--set"), f"{key} = {toml_file.write_value(value)}")
+        return toml_file.parse(Path("--set"), as_text)
 
 
 def _merge(content: dict[str, Any], added: Mapping[str, Any], prefix: str = "") -> None:

@@ -119,6 +119,20 @@ def test_wrong_options_have_the_messages_of_a_file(keys, settings, message):
 
 
 @pytest.mark.usefixtures("here")
+def test_text_that_looks_like_a_number_needs_no_quotes():
+    for setting, key, value in (
+        ("clocks.bank=30", "clocks", {"bank": "30"}),
+        ("clocks . bank = 30", "clocks", {"bank": "30"}),
+        ("clocks.bank='30'", "clocks", {"bank": "30"}),
+        (f"seed={'1' * 64}", "seed", "1" * 64),
+        (f"seed={'1' * 62}e1", "seed", f"{'1' * 62}e1"),
+        ("max_turns=30", "max_turns", 30),
+    ):
+        _, content = read_arguments(("./ann", "./bob"), DUEL, (setting,), PACE)
+        assert content[key] == value
+
+
+@pytest.mark.usefixtures("here")
 def test_unknown_folder_is_named_with_its_place():
     assert error_of("./ann", "./eve") == "tournament run: bots[1]: './eve': no such folder"
 
