@@ -180,7 +180,11 @@ def play(
     if start is not None and (keep or ruleset is not None):
         raise UserError(f"--from, {'--keep' if keep else '--ruleset'}: choose one of them")
     position = None if start is None else find_position(start, len(bots), league, db)
-    rules = position.ruleset if position else _select_ruleset(ruleset or _RULESET, len(bots))
+    rules = (
+        position.ruleset
+        if position
+        else _select_ruleset(_RULESET if ruleset is None else ruleset, len(bots))
+    )
     limits = {"start_up": start_up, "game_start": game_start, "decision": decision, "bank": bank}
     if attach is not None:
         _check_attach(attach, len(bots), keep=keep)

@@ -161,7 +161,8 @@ def resume(
         League.open(league, create=False, db=db) as store,
         store.lock(),  # before the games are read: another referee may still add games
     ):
-        tournament = find_tournament(store, name or _newest_unfinished(store))
+        wanted = _newest_unfinished(store) if name is None else name
+        tournament = find_tournament(store, wanted)
         check_cores(settings.place, tournament.config)
         choice = choose_rung(ctx, isolation, tournament.config.isolation)
         under = _select_isolation_again(store, tournament, choice, require)
