@@ -126,7 +126,9 @@ def run(
         settings=options,
     ) as (store, tournament, under, interrupts):
         if save is not None and content is not None:
-            save_file(save, content, config)
+            kept = tournament.config.isolation
+            isolated = {} if kept is None else {"isolation": kept.value}
+            save_file(save, content | isolated, config)
         play_to_end(store, tournament, under, interrupts, options)
 
 

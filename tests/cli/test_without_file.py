@@ -12,6 +12,7 @@ from tournament.config_files import FakePace, with_bots
 
 from referee.cli.without_file import RUN, check_new, read_arguments, save_file
 from referee.errors import UserError
+from referee.sandbox import Rung
 from referee.tournament.config_reader import load_tournament
 
 PACE = FakePace({})
@@ -163,6 +164,17 @@ def test_tournament_without_a_file_is_played_saved_and_verified(tmp_path):
         done = made.referee("tournament", "run", *bots, *words)
         assert (done.returncode, done.stderr) == (0, "")
         assert made.referee("verify", "duel").returncode == 0
+        assert 'isolation = "none"' not in (made.folder / "cup.toml").read_text(), "of a variable"
         plan = json.loads(made.referee("tournament", "plan", "cup.toml", "--json").stdout)
         assert plan[-1]["games"] == 2
         assert made.referee("tournament", "run", "cup.toml", "--save", "x").returncode == 2
+
+
+@pytest.mark.extended("plays a tournament")
+def test_saved_file_has_the_isolation_that_the_tournament_keeps(tmp_path):
+    with place(tmp_path) as made:
+        bots = (SAMPLE_BOTS / "greedy", SAMPLE_BOTS / "random")
+        words = ("--ruleset", "duel", "--seats", "2", "--matches", "1", "--save", "cup.toml")
+        done = made.referee("tournament", "run", *bots, *words, "--isolation", "none")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert load_tournament(made.folder / "cup.toml").isolation is Rung.NONE
