@@ -47,6 +47,8 @@ from referee.store import GameChoice, StoredBot
 from referee.store.league import League
 
 app = typer.Typer()
+LOG_FAULTS = 5
+"""The default of `bots log --limit`."""
 BotArgument = Annotated[
     str,
     typer.Argument(help="A bot of the league: name or name@version.", metavar="BOT"),
@@ -159,11 +161,13 @@ def _command(store: League, bot: StoredBot) -> tuple[str, ...] | None:
 def log(
     bot: BotArgument,
     limit: Annotated[
-        int,
+        int | None,
         typer.Option(
-            "--limit", min=1, help="The maximum number of faults. The newest ones are shown."
+            "--limit",
+            min=1,
+            help=f"The maximum number of faults. The newest ones are shown. By default {LOG_FAULTS}.",
         ),
-    ] = 5,
+    ] = None,
     build: Annotated[
         bool, typer.Option("--build", help="Show the output of the bot's build instead of faults.")
     ] = False,
@@ -179,6 +183,9 @@ def log(
     Example: referee bots log greedy --limit 1
     """
     check_format(as_json=as_json, as_csv=as_csv)
+    for option, given in (("--json", as_json), ("--csv", as_csv), ("--limit", limit is not None)):
+        if build and given:
+            raise UserError(f"--build, {option}: choose one of them")
     with League.open(league, create=False, db=db) as store:
         found = look_up_bot(store, bot)
         if build:
@@ -191,7 +198,7 @@ def log(
                 else f"{found.bot} has no build output: it needs no build, or its build printed nothing."
             )
             return
-        rows = log_rows(store.faults(bot=bot, limit=limit))
+        rows = log_rows(store.faults(bot=bot, limit=limit or LOG_FAULTS))
     if as_json or as_csv:
         show_rows(LogRow, rows, title="", as_json=as_json, as_csv=as_csv)
     else:

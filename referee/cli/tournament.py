@@ -215,6 +215,8 @@ def status(
     Example: referee tournament status demo
     """
     check_format(as_json=as_json, as_csv=as_csv)
+    if name is not None and as_json and columns is not None:
+        raise UserError("--columns: not allowed with NAME and --json, which print several tables")
     with League.open(league, create=False, db=db) as store:
         if name is None:
             rows = tournament_rows(store.tournaments())

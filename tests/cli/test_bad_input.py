@@ -336,6 +336,26 @@ def test_league_of_a_newer_version_is_refused(here, played, command):
             "league: no tournament 'cap' (did you mean 'cup'?); there are cup",
         ),
         (("tournament", "resume"), "league: every tournament is finished; there is none to resume"),
+        *(
+            (command, "league: no tournament ''; there are cup")
+            for command in (
+                ("tournament", "resume", ""),
+                ("tournament", "status", ""),
+                ("tournament", "standings", ""),
+                ("verify", ""),
+                ("game", "list", "--tournament", ""),
+                ("ratings", "compare", "greedy", "random", "--tournament", ""),
+                ("stats", "pairs", "--tournament", ""),
+                ("stats", "settled", "--tournament", ""),
+            )
+        ),
+        (
+            ("tournament", "status", "cup", "--json", "--columns", "round"),
+            "--columns: not allowed with NAME and --json",
+        ),
+        (("bots", "log", "greedy", "--build", "--json"), "--build, --json: choose one of them"),
+        (("bots", "log", "greedy", "--build", "--csv"), "--build, --csv: choose one of them"),
+        (("bots", "log", "greedy", "--build", "--limit", "5"), "--build, --limit: choose one"),
         (("verify", "cap"), "league: no tournament 'cap' (did you mean 'cup'?); there are cup"),
         (("ratings", "--ruleset", "linko"), "--ruleset: unknown ruleset 'linko'; choose one of"),
         (
@@ -343,6 +363,7 @@ def test_league_of_a_newer_version_is_refused(here, played, command):
             "BOTS: 'eve' is no folder, and league: the league has no bot 'eve'",
         ),
         (("play", "random", "greedy", "--ruleset", "linko"), "--ruleset: unknown ruleset 'linko'"),
+        (("play", "random", "greedy", "--ruleset", ""), "--ruleset: unknown ruleset ''"),
         (("play", "random", "--ruleset", "duel"), "BOTS: duel is for 2 players, not 1"),
         (("play", "random", "greedy", "--watch", "--json"), "--watch, --json: choose one of them"),
     ],
