@@ -220,7 +220,7 @@ def log_text(rows: Iterable[LogRow]) -> Group:
 
 def _log_entry(row: LogRow) -> Text:
     cost = "forfeit" if row.forfeit else "strike"
-    title = f"{row.game_id}, move {row.move}: {row.bot}, {row.cause} ({cost}): {row.detail}"
+    title = f"{row.game_id}, after move {row.move}: {row.bot}, {row.cause} ({cost}): {row.detail}"
     stderr = quoted(row.stderr_tail) if row.stderr_tail else "(nothing on standard error)\n"
     return Text(f"{visible(title)}\n", style="bold").append(stderr, style="not bold")
 

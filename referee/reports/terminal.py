@@ -190,7 +190,7 @@ def stderr_tails(charges: Iterable[ChargeRow]) -> Group:
             )
             for charge in charges
             if charge.stderr_tail
-            for title in (f"stderr of {charge.bot} (seat {charge.seat}), move {charge.move}:",)
+            for title in (f"stderr of {charge.bot} (seat {charge.seat}), after move {charge.move}:",)
         )
     )
 

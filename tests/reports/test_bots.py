@@ -54,27 +54,27 @@ def test_log_has_the_stderr_of_each_fault_or_says_that_there_is_none():
     with console.capture() as capture:
         console.print(log_text(rows))
     assert capture.get().splitlines() == [
-        "cup-3, move 12: a@1, timeout (forfeit): no reply",
+        "cup-3, after move 12: a@1, timeout (forfeit): no reply",
         "| \\x1b[1mOuch",
         "",
-        "cup-3, move 12: a@1, timeout (strike): no reply",
+        "cup-3, after move 12: a@1, timeout (strike): no reply",
         "(nothing on standard error)",
         "",
     ]
 
 
 def test_bot_cannot_print_what_looks_like_a_fault_of_another_bot():
-    forged = "bye\n\ncup-9, move 1: b@1, crash (forfeit): exited with 3\nno end"
+    forged = "bye\n\ncup-9, after move 1: b@1, crash (forfeit): exited with 3\nno end"
     (row,) = log_rows([fault(forfeit=True, stderr_tail=forged)])
     console = Console(width=200)
     with console.capture() as capture:
         console.print(log_text([replace(row, detail=f"no reply\n{forged}")]))
     title, *output = capture.get().splitlines()
-    assert title.startswith("cup-3, move 12: a@1, timeout (forfeit): no reply\\nbye\\n")
+    assert title.startswith("cup-3, after move 12: a@1, timeout (forfeit): no reply\\nbye\\n")
     assert output == [
         "| bye",
         "| ",
-        "| cup-9, move 1: b@1, crash (forfeit): exited with 3",
+        "| cup-9, after move 1: b@1, crash (forfeit): exited with 3",
         "| no end",
         "",
     ]

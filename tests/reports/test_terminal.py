@@ -146,7 +146,7 @@ def test_stderr_of_bots_is_shown_escaped_line_by_line():
     game = record(strike_at=3, stderr_tail="Traceback [bold]\n\tdied\x1b[2J\n")
     (charge,) = charge_rows(game)
     lines = shown(stderr_tails([charge])).splitlines()
-    assert lines[0] == f"stderr of {charge.bot} (seat {charge.seat}), move 3:"
+    assert lines[0] == f"stderr of {charge.bot} (seat {charge.seat}), after move 3:"
     assert [line.rstrip() for line in lines[1:3]] == [
         "| Traceback [bold]",
         "|         died\\x1b[2J",

@@ -268,7 +268,7 @@ def test_faults_of_a_bot_have_their_evidence(client, printed):
 
 def test_fault_has_the_same_move_on_the_pages_of_its_bot_and_its_game(client, printed):
     fault = printed("bots", "log", "crashes")[-1]
-    move = f"move {fault['move'] + 1}"
+    move = f"after move {fault['move']}"
     text = client.get("/bots/crashes@1").text
     assert re.search(rf"{fault['game_id']}</bdi></a>, {move}</p>", text)
     assert f"{move}</a>" in client.get(f"/games/{fault['game_id']}").text

@@ -233,7 +233,7 @@ def test_keys_in_a_wide_table_scroll_it_and_do_not_move(page):
 def test_link_of_a_fault_leads_back_to_the_board(open_page, address):
     page = open_page(address, width=390)
     fault = GAME.faults[1]
-    page.get_by_role("link", name=f"move {fault.move + 1}", exact=True).click()
+    page.get_by_role("link", name=f"after move {fault.move}", exact=True).click()
     expect_move(page, fault.move + 1)
     expect(page.get_by_role("button", name="Play")).to_be_in_viewport()
 
@@ -373,7 +373,7 @@ def test_page_without_javascript_shows_result_faults_and_log(open_page, tmp_path
     expect(page.get_by_text("turn 1 bot0 (seat 0) plays 7")).to_be_visible()
     expect(page.locator("#replay")).to_be_hidden()
     faults = page.get_by_role("region", name="Faults")
-    expect(faults).to_contain_text(f"move {GAME.faults[0].move + 1}")
+    expect(faults).to_contain_text(f"after move {GAME.faults[0].move}")
     assert faults.get_by_role("link").count() == 0
 
 
