@@ -105,8 +105,15 @@ class Certificates:
             ) from error
 
 
-def scheduler_address(text: str, certificates: Certificates | None) -> str:
+def scheduler_address(
+    text: str, certificates: Certificates | None, *, forms: str = "HOST:PORT"
+) -> str:
     """Return the address of a scheduler with its protocol, `tcp://` or `tls://`.
+
+    Args:
+        text: what the user wrote.
+        certificates: the files for TLS; None without TLS.
+        forms: what the user may write, for the message.
 
     Raises UserError if the text is no address, or if the address is not on this machine and there are no certificates.
     """
@@ -118,7 +125,7 @@ def scheduler_address(text: str, certificates: Certificates | None) -> str:
     except ValueError:
         is_address = False
     if not is_address or parts.scheme not in {"tcp", "tls"} or not host or not port:
-        raise UserError(f"{text!r} is not the address of a scheduler; write HOST:PORT or {LOCAL}N")
+        raise UserError(f"{text!r} is not the address of a scheduler; write {forms}")
     if (parts.scheme == "tls") != (certificates is not None):
         raise UserError(
             f"{text}: an address with tls:// needs --tls-ca, --tls-cert and --tls-key, and these need tls://"
@@ -133,7 +140,7 @@ def scheduler_address(text: str, certificates: Certificates | None) -> str:
 def check_address(text: str, certificates: Certificates | None) -> None:
     """Check an address and the files for TLS without connecting. Raises UserError if one is wrong."""
     if not text.startswith(LOCAL):
-        scheduler_address(text, certificates)
+        scheduler_address(text, certificates, forms=f"HOST:PORT or {LOCAL}N")
         if certificates is not None:
             certificates.security()
     elif certificates is not None:

@@ -133,10 +133,9 @@ def test_cluster_that_bots_reach_is_refused_before_a_game(here):
     ],
 )
 def test_text_that_is_no_address_is_refused(text):
-    with pytest.raises(
-        UserError, match="is not the address of a scheduler; write HOST:PORT or local:N"
-    ):
-        scheduler_address(text, None)
+    for check, forms in ((scheduler_address, "HOST:PORT"), (check_address, "HOST:PORT or local:N")):
+        with pytest.raises(UserError, match=f"is not the address of a scheduler; write {forms}$"):
+            check(text, None)
 
 
 @pytest.mark.toolchain("openssl")
