@@ -134,7 +134,7 @@ def make_ladder(
         "bots": bots,
         "ruleset": ruleset,
         "seats": seats,
-        "budget": seats * len(bots),  # replaced below
+        "budget": max(1, seats * len(bots)),  # replaced below
     }
     config = make_config(_LADDER, toml_file.check(content, TournamentFile, _LADDER))
     if games < seats:
