@@ -90,16 +90,18 @@ class RowsTable:
             if number:
                 yield Text()
             title = ", ".join(filter(None, (self._title, section)))
-            yield self._table(title, tuple(rows), options.max_width)
+            if title:
+                yield _title_line(title)
+            yield self._table(tuple(rows), options.max_width)
 
     def _section_of(self, row: object) -> str:
         return "" if self._section is None else str(getattr(row, self._section))
 
-    def _table(self, title: str, rows: Sequence[object], width: int) -> Table:
+    def _table(self, rows: Sequence[object], width: int) -> Table:
         """Return a table of the columns that fit into `width` characters."""
         cells = {field: [_cell(field, row) for row in rows] for field in self._fields}
         fields = _select_fields(cells, width, self._keep)
-        table = _empty_table(title)
+        table = _empty_table()
         for _, column in fields:
             table.add_column(
                 Text(column.title),
@@ -170,10 +172,13 @@ def _column_width(field: Field, cells: Sequence[Text]) -> int:
     return max(_NARROWEST, min(width, _WRAPPED)) if column.wrap else width
 
 
-def _empty_table(title: str) -> Table:
+def _title_line(title: str) -> Text:
+    """Return the text above a table. A title of the table itself would be wrapped to the width of the table."""
+    return Text(visible(title), style="bold")
+
+
+def _empty_table() -> Table:
     return Table(
-        title=Text(visible(title), style="bold") if title else None,
-        title_justify="left",
         caption_justify="left",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
@@ -190,7 +195,9 @@ def stderr_tails(charges: Iterable[ChargeRow]) -> Group:
             )
             for charge in charges
             if charge.stderr_tail
-            for title in (f"stderr of {charge.bot} (seat {charge.seat}), after move {charge.move}:",)
+            for title in (
+                f"stderr of {charge.bot} (seat {charge.seat}), after move {charge.move}:",
+            )
         )
     )
 
@@ -215,6 +222,7 @@ class Crosstable:
         for first in range(0, len(self._bots), size):
             if first:
                 yield Text()
+            yield _title_line(self._title)
             yield self._table(range(first, min(first + size, len(self._bots))))
 
     def _columns_at(self, width: int) -> int:
@@ -226,7 +234,7 @@ class Crosstable:
 
     def _table(self, columns: range) -> Table:
         """Return the table with all rows and some columns, given by indices into the bots. Only the last table has the caption."""
-        table = _empty_table(self._title)
+        table = _empty_table()
         if columns.stop == len(self._bots):
             table.caption = (
                 "percentage of the common games in which the bot of the row ranked higher;"

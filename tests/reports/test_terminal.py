@@ -110,6 +110,12 @@ def test_sections_have_titles_and_none_is_a_dash():
     assert not any({"people", "kind"} & set(line) for line in lines)
 
 
+def test_title_is_one_line_above_a_narrow_table():
+    number = find_fields(Row, "number")
+    title = "the last 20 of 1000 games"
+    assert shown(RowsTable(Row, ROWS, title, columns=number)).startswith(f"{title}, x\n")
+
+
 def test_section_is_the_title_of_a_table_without_title():
     assert shown(RowsTable(Row, ROWS)).split()[0] == "x"
 
