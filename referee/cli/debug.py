@@ -104,8 +104,7 @@ def debug(
     """Send the requests of a stored game to a bot again, and compare its replies with the stored ones.
 
     Requests are sent up to the first fault of the seat, or up to MOVE if you name one. There are no time limits. The
-    exit code is 1
-    if the bot has a fault, and 0 otherwise.
+    exit code is 1 if the bot has a fault, and 0 otherwise.
 
     Example: referee bots debug my_bot demo-17
     """
@@ -124,6 +123,7 @@ def debug(
             )
         stored = find_stored_seat(store, record, _choose_seat(record, name, seat))
         found: Path | StoredBot = folder or _find_version(store, record, bot, stored.seat)
+        settings = choose_logs(logs, messages=messages)
         under = select_isolation_for(
             parse_rung("--isolation", isolation), require, lambda: () if attach else (found,)
         )
@@ -137,7 +137,6 @@ def debug(
     if attach:
         launcher = attach_launcher(spec, stored.seat)
     last_move = int(move) if colon else _first_fault(stored)
-    settings = choose_logs(logs, messages=messages)
     try:
         view = uvloop.run(_run(stored, spec, launcher, last_move, settings))
     except Difference as difference:

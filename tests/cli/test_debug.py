@@ -106,6 +106,16 @@ def test_mended_bot_differs_from_the_stored_fault_and_stops_after_the_move(here)
 
 
 @pytest.mark.extended("plays games with real bots")
+def test_messages_without_a_folder_are_refused_before_the_build(here):
+    built = here.bot("built", FAILS)
+    manifest = built / "bot.toml"
+    manifest.write_text(manifest.read_text() + '[build]\ncommand = ["true"]\n')
+    done = here.referee("bots", "debug", "./built", "cup-1", "--seat", "1", "--messages")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "referee: --messages: needs --logs DIR, the folder for the messages\n"
+
+
+@pytest.mark.extended("plays games with real bots")
 def test_pending_request_and_its_id_are_shown_when_a_reply_has_a_wrong_id(here):
     here.bot("wrong_ids", WRONG_IDS)
     with here.started("bots", "debug", "./wrong_ids", "cup-1", "--seat", "1") as debug:
