@@ -48,7 +48,7 @@ from referee.cli.tournament import BOTS_TO_COMPARE
 from referee.errors import UserError
 from referee.ratings.stopping import CONFIDENCE, MARGIN, MAX_CONFIDENCE, MAX_MARGIN, MIN_CONFIDENCE
 from referee.records import BotId
-from referee.roster import PERSON, find_bot
+from referee.roster import find_bot
 from referee.roster.roster import SAMPLE_BOTS
 from referee.rules.ruleset import RULESETS
 from referee.sandbox import DEFAULT_LIMITS
@@ -256,7 +256,7 @@ def find_field(store: League, ruleset: str, challenger: BotId | None = None) -> 
     roster = roster_of(store)
     bots, left_out = [], []
     for row in active.values():
-        if row.language == PERSON or (challenger is not None and row.name == challenger.name):
+        if challenger is not None and row.name == challenger.name:
             continue
         manifest = roster.manifest(row.bot)
         limits = manifest.limits.explicit.items()

@@ -152,8 +152,7 @@ def replay(
 
     Example: referee game replay demo-17 --tables
     """
-    from referee.match.replay import Difference  # noqa: PLC0415 - `game list` needs no rules
-    from referee.reports.playthrough import playthrough  # noqa: PLC0415 - imports replay
+    from referee.reports.playthrough import playthrough  # noqa: PLC0415 - for this command only
 
     try:
         for part in playthrough(load_record(game_id, league, db), tables=tables):
