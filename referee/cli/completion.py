@@ -93,7 +93,7 @@ class CompletedCommand(TyperCommand):
         return [name for param in command.params for name in param.opts if name.startswith("-")]
 
     def _list_values(self, typed: Sequence[str]) -> Iterable[str]:
-        """Return the values for the word after the words `typed`: those of the last option if it has no value yet, or else of an argument."""
+        """Return the possible values of the word after `typed`, which is the value of an option or an argument."""
         read = self._read(typed)
         if read.option is not None:
             kind = _OPTIONS.get(read.option)

@@ -55,8 +55,8 @@ def _isolation_option(default: str) -> Any:
 
 
 _TOURNAMENT_DEFAULT = (
-    "By default that of the tournament; if it names none, the strongest that this machine gives. If the environment variable is"
-    " set and the tournament names a rung, the stronger of the two counts; if the tournament names none, the variable counts."
+    "By default the rung that the tournament names, or else the strongest that this machine gives. The environment variable"
+    " replaces this default, unless the tournament names a stronger rung."
 )
 IsolationOption = Annotated[
     str | None, _isolation_option("By default the strongest that this machine gives.")
@@ -64,7 +64,7 @@ IsolationOption = Annotated[
 NewTournamentIsolationOption = Annotated[
     str | None,
     _isolation_option(
-        f"{_TOURNAMENT_DEFAULT} The tournament keeps the rung of this option, for resume and extend."
+        f"{_TOURNAMENT_DEFAULT} The tournament keeps a rung that is typed here, for resume and extend."
     ),
 ]
 OldTournamentIsolationOption = Annotated[

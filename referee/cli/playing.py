@@ -166,10 +166,10 @@ def play_to_end(
 
     Return False if the verdict about two bots is open, see `announce_verdict`.
 
-    Raises typer.Exit if the tournament was interrupted. Raises RefereeError or OSError if the tournament cannot go
-    on. Then the command that resumes the tournament is printed. It is not printed after a UserError, unless the tournament
-    runs on a cluster, because the same command would fail again. The command is also printed if the database fails while
-    the tables, seeds or verdict are printed. For a finished tournament, the command only prints them again.
+    Raises typer.Exit if the tournament was interrupted, and RefereeError or OSError if it cannot go on. In both cases, and if
+    the database fails while the tables, seeds or verdict are printed, the command that resumes the tournament is printed. For a
+    finished tournament, this command prints the tables again. It is not printed after a UserError without a cluster, because
+    it would fail again.
     """
     out = settings.out
     try:

@@ -179,8 +179,8 @@ def extend(
     matches: Annotated[
         int,
         typer.Option(
-            help="The number of matches to add at each table of bots. In a stage with a balanced choice of tables: the number"
-            " of matches to add to the stage.",
+            help="The number of matches to add at each table of bots. If the tournament plays only a balanced choice of tables:"
+            " the number of matches to add to each stage.",
             min=1,
         ),
     ],
