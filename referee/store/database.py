@@ -216,9 +216,10 @@ class Database:
     def _translate_errors(self) -> Iterator[None]:
         """Turn an error of SQLAlchemy, or a text that is not Unicode, inside this context into an error of the project.
 
-        If other threads keep all connections busy, this becomes a StoreError. An `OperationalError` becomes a StoreError: the user has done nothing wrong, and the same command can succeed later.
-        But if the database could not even be opened for the first time, for example because of a wrong place or password, it
-        becomes a UserError. So does every other error, for example if the file is no database.
+        An `OperationalError` becomes a StoreError, and so does a lack of connections because other threads use all of them: the
+        user has done nothing wrong, and the same command can succeed later. But if the database could not even be opened for
+        the first time, for example because of a wrong place or password, it becomes a UserError. So does every other error, for
+        example if the file is no database.
         """
         try:
             yield

@@ -190,6 +190,8 @@ def _load_config(path: Path, tournament: TournamentModel) -> TournamentConfig:
     except ValueError as error:
         raise Difference(f"{where}: {error}") from error
     _check_name(config.name, tournament.name, where)
+    if config.lanes is None:
+        raise Difference(f"{where}: lanes: missing")
     if len(config.bots) > 2 * MAX_BOTS:
         raise Difference(f"{where}: bots: more than {2 * MAX_BOTS}")
     if not config.stages:

@@ -194,8 +194,8 @@ def from_canonical_json(text: str) -> TournamentConfig:
     """Return the configuration from a text that `canonical_json` wrote. Its seed is None.
 
     Raises UserError if this version of the referee does not know the format of the text or the algorithm of the schedule,
-    and ValueError if the text is no configuration or has no number of lanes. An unknown key is an error, because this version
-    cannot know what it changes.
+    and ValueError if the text is no configuration. An unknown key is an error, because this version cannot know what
+    it changes.
     """
     try:
         stored = _AnyFormat.model_validate_json(text)
@@ -212,8 +212,6 @@ def from_canonical_json(text: str) -> TournamentConfig:
         raise UserError(
             f"its schedule was made by {config.schedule!r}, which this version of the referee does not know"
         )
-    if config.lanes is None:
-        raise ValueError("lanes: missing")
     return config
 
 

@@ -316,6 +316,8 @@ def find_state(league: League, name: str) -> TournamentState:
         raise _damage_error(league, name, f"its configuration: {error}") from error
     except UserError as error:
         raise UserError(f"{league.where}: tournament {name}: {error}") from error
+    if config.lanes is None:
+        raise _damage_error(league, name, "its configuration: lanes: missing")
     try:
         parts = _stored_parts(row, extensions)
     except ValueError as error:
