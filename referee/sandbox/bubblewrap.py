@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from referee.sandbox import Limits, seccomp
+from referee.sandbox import SPARE_PROCESSES, Limits, seccomp
 from referee.sandbox.folders import find_home, require_home
 from referee.sandbox.mounts import Mounts, frozen_files, hidden_folders
 from referee.sandbox.resources import ProgramSpec
@@ -81,7 +82,14 @@ def command_line(
     if (filters := seccomp.build_sysinfo_filters(platform.machine())) is not None:
         words += ["--sysinfo", str(program.limits.memory_mib), *(each.hex() for each in filters)]
     words += ["--open-files", str(program.limits.open_files)]
+    if _counts_by_namespace():
+        words += ["--processes", str(program.limits.processes + SPARE_PROCESSES)]
     return [*words, "--", *program.command]
+
+
+def _counts_by_namespace() -> bool:
+    """Return whether limits that are set in a user namespace count only this namespace, as from Linux 5.14 on."""
+    return [int(part) for part in re.findall(r"\d+", platform.release())[:2]] >= [5, 14]
 
 
 def _bubblewrap_source(bwrap: Path, mounts: Mounts) -> str:

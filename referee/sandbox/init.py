@@ -19,6 +19,9 @@ The process ends when no other process is left in the sandbox, or when the sandb
                               the call
 --open-files NUMBER           limit the file descriptors of the program and of each process that it starts. The shim
                               and bubblewrap need more descriptors than the program, so the limit is set here
+--processes NUMBER            limit the processes and threads of the sandbox, this process included. From Linux 5.14 on,
+                              a limit that is set in the user namespace of the sandbox counts only the sandbox. An older
+                              kernel counts all processes of the user
 
 The script imports nothing of the project, because Python does not find the project with the options `-I -S`.
 """
@@ -62,10 +65,15 @@ def main() -> None:
     if "--sysinfo" in options:
         memory, asking, refusing = _values(options, "--sysinfo", 3)
         listener = _filter_calls(bytes.fromhex(asking), bytes.fromhex(refusing))
-    open_files = 0
-    if "--open-files" in options:
-        open_files = int(_values(options, "--open-files", 1)[0])
-    program = _start(command, report, open_files)
+    limits = {
+        kind: int(_values(options, name, 1)[0])
+        for name, kind in (
+            ("--open-files", resource.RLIMIT_NOFILE),
+            ("--processes", resource.RLIMIT_NPROC),
+        )
+        if name in options
+    }
+    program = _start(command, report, limits)
     if listener >= 0:
         _thread.start_new_thread(_emulate_sysinfo, (listener, int(memory) << 20))
     devnull = os.open(os.devnull, os.O_WRONLY)
@@ -82,13 +90,13 @@ def _values(options: list[str], name: str, number: int) -> list[str]:
     return options[first : first + number]
 
 
-def _start(command: list[str], report: int, open_files: int) -> int:
+def _start(command: list[str], report: int, limits: dict[int, int]) -> int:
     """Start the program and return its pid. If it cannot be started, report the error and exit.
 
     Args:
         command: the program and its arguments.
         report: the file descriptor for the error.
-        open_files: the limit of file descriptors for the program; 0 if it has no other limit than this process.
+        limits: the resource limits of the program that differ from those of this process, by their kinds.
     """
     reading, writing = os.pipe()
     pid = os.fork()
@@ -99,8 +107,8 @@ def _start(command: list[str], report: int, open_files: int) -> int:
         for ignored in (_SIGPIPE, _SIGXFSZ):
             _LIBC.signal(ignored, None)
         try:
-            if open_files:
-                _limit_open_files(open_files)
+            for kind, number in limits.items():
+                _limit(kind, number)
             os.execvp(command[0], command)  # noqa: S606 - the program's own command, without a shell
         except OSError as error:
             reason = f"{error.errno} {command[0]}: {error.strerror}"
@@ -114,12 +122,12 @@ def _start(command: list[str], report: int, open_files: int) -> int:
     return pid
 
 
-def _limit_open_files(number: int) -> None:
-    """Set the limit of file descriptors, to `number` or to the lower number that this process may have at most."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+def _limit(kind: int, number: int) -> None:
+    """Set a resource limit to a number, or to the lower number that this process may have at most."""
+    _, most = resource.getrlimit(kind)
     if most != resource.RLIM_INFINITY:
         number = min(number, most)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (number, number))
+    resource.setrlimit(kind, (number, number))
 
 
 def _wait_for_all(program: int, report: int) -> None:
