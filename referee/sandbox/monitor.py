@@ -14,10 +14,10 @@ from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from referee.errors import Cause, Evidence, Forfeit, VoidGame
+from referee.errors import Cause, Evidence, Forfeit, Shortage, VoidGame
 from referee.sandbox import SPARE_PROCESSES, Limits, TotalUsage
 from referee.sandbox.folders import ProgramFolder
-from referee.sandbox.launcher import RunningProgram
+from referee.sandbox.launcher import RunningProgram, describe_shortage
 from referee.sandbox.process_tree import PROCESS_TREES, read_proc_file
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -215,7 +215,14 @@ async def wait_for_breach(
             continue
         if (fault := program.breach()) is not None:
             return fault
-        if await asyncio.to_thread(folder.scratch_kib, enough_kib) >= enough_kib:
+        try:
+            scratch_kib = await asyncio.to_thread(folder.scratch_kib, enough_kib)
+        except RuntimeError as error:
+            missing = describe_shortage(error)
+            if missing is None:
+                raise
+            return Shortage(f"the scratch folder cannot be measured: {missing}")
+        if scratch_kib >= enough_kib:
             break
     detail = f"has more than its limit of {limits.scratch_mib} MiB in its scratch folder"
     return Forfeit(Cause.SCRATCH_FULL, Evidence(detail=detail))

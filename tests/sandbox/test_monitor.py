@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from referee.errors import Cause, Evidence, Forfeit, VoidGame
+from referee.errors import Cause, Evidence, Forfeit, Shortage, VoidGame
 from referee.sandbox import SPARE_PROCESSES, Limits, monitor, process_tree
 from referee.sandbox.process_group import ProcessGroup, ProcessGroupLauncher
 from referee.sandbox.sandbox import SandboxedProgram
@@ -261,3 +261,15 @@ def test_fault_of_a_program_counts_more_than_a_lack_of_memory(kind, fault):
         _monitor=SimpleNamespace(breach=lambda: fault),
     )
     assert kind.breach(program) is (fault or void)
+
+
+async def test_lack_of_threads_voids_the_game(monkeypatch):
+    async def lack_threads(*_arguments):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(monitor, "MONITOR_PERIOD_S", 0)
+    monkeypatch.setattr(asyncio, "to_thread", lack_threads)
+    program, folder = SimpleNamespace(breach=lambda: None), SimpleNamespace(scratch_kib=None)
+    failure = await monitor.wait_for_breach(program, folder, Limits(), is_in_use=lambda: True)
+    assert isinstance(failure, Shortage)
+    assert str(failure) == "the scratch folder cannot be measured: no thread can be started"
