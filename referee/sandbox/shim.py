@@ -74,12 +74,16 @@ _SLICE_NS = 100_000
 def run_in_short_slices() -> None:
     """Ask the kernel for short time slices. With short slices, this process waits less if others use its core too.
 
-    The process gets the ordinary scheduling class and keeps its nice value. It needs no special rights. A kernel before
-    Linux 6.12 and a machine not listed in `_SCHED_SETATTR` keep the normal slice.
+    The process gets the ordinary scheduling class and keeps its nice value. It needs no special rights, except to leave
+    the idle class (`chrt --idle`): without these rights, it stays there. A kernel before Linux 6.12 and a machine not
+    listed in `_SCHED_SETATTR` keep the normal slice.
     """
     if sys.platform != "linux":
         return
-    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    try:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    except PermissionError:
+        return
     number = _SCHED_SETATTR.get(os.uname().machine)
     if number is not None:
         nice = os.getpriority(os.PRIO_PROCESS, 0)

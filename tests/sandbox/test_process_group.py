@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 from contextlib import suppress
@@ -80,6 +81,26 @@ async def test_program_of_a_real_time_referee_has_the_ordinary_scheduler(python)
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     nice = os.getpriority(os.PRIO_PROCESS, 0)
     assert (await read_all(program)).split() == [str(os.SCHED_OTHER), str(nice)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the idle class")
+def test_process_that_may_not_leave_the_idle_class_stays_in_it():
+    program = """
+        import os
+        from referee.sandbox.shim import run_in_short_slices
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        if os.geteuid() == 0:  # root may leave it
+            os.setuid(65534)
+        run_in_short_slices()
+        print(os.sched_getscheduler(0))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == (f"{os.SCHED_IDLE}\n", "")
 
 
 async def test_sigpipe_is_not_ignored_in_other_languages(launch):
