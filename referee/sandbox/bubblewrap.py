@@ -53,6 +53,8 @@ _INIT = Path(__file__).with_name("init.py")
 _REPORT, _FILTER = 3, 4
 """The file descriptors that the shim passes to bubblewrap: the report pipe and the system call filter."""
 _NAMESPACES = ("user", "pid", "net", "ipc", "uts")
+_PENDING_SIGNALS = 256
+"""The limit of pending signals and timers. Without it, sandboxes with one user share the limit of this user."""
 _EMPTY_BYTES = 4096
 """The size of a file system that stays empty: one page, the smallest size that the kernel gives."""
 
@@ -84,6 +86,7 @@ def command_line(
     words += ["--open-files", str(program.limits.open_files)]
     if _counts_by_namespace():
         words += ["--processes", str(program.limits.processes + SPARE_PROCESSES)]
+        words += ["--pending-signals", str(_PENDING_SIGNALS)]
     return [*words, "--", *program.command]
 
 

@@ -22,6 +22,7 @@ The process ends when no other process is left in the sandbox, or when the sandb
 --processes NUMBER            limit the processes and threads of the sandbox, this process included. From Linux 5.14 on,
                               a limit that is set in the user namespace of the sandbox counts only the sandbox. An older
                               kernel counts all processes of the user
+--pending-signals NUMBER      limit the pending signals of the sandbox, which the kernel counts in the same way
 
 The script imports nothing of the project, because Python does not find the project with the options `-I -S`.
 """
@@ -70,6 +71,7 @@ def main() -> None:
         for name, kind in (
             ("--open-files", resource.RLIMIT_NOFILE),
             ("--processes", resource.RLIMIT_NPROC),
+            ("--pending-signals", resource.RLIMIT_SIGPENDING),
         )
         if name in options
     }

@@ -562,6 +562,53 @@ class PipePages(Channel):
         return size
 
 
+class DescriptorsOnTheirWay(Channel):
+    """Sends as many descriptors as may be on their way between sockets of one user, and does not receive them."""
+
+    MESSAGES, IN_ONE = 8, 250
+
+    def __init__(self, files):
+        super().__init__(files)
+        self.held = ()
+
+    def send(self, bit):
+        for end in self.held:
+            end.close()
+        self.held = socket.socketpair() if bit else ()
+        with suppress(OSError):
+            for _ in range(self.MESSAGES * bit):
+                socket.send_fds(self.held[0], [b"x"], [0] * self.IN_ONE)
+
+    def receive(self):
+        one, other = socket.socketpair()
+        with one, other:
+            try:
+                socket.send_fds(one, [b"x"], [0])
+            except OSError:
+                return 1
+        return 0
+
+
+class PendingSignals(Channel):
+    """Takes all signals that may be pending for one user."""
+
+    def __init__(self, files):
+        super().__init__(files)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGRTMAX})
+
+    def send(self, bit):
+        while bit and LIBC.sigqueue(os.getpid(), signal.SIGRTMAX, None) == 0:
+            pass
+        while not bit and signal.sigtimedwait({signal.SIGRTMAX}, 0):
+            pass
+
+    def receive(self):
+        if LIBC.sigqueue(os.getpid(), signal.SIGRTMAX, None):
+            return 1
+        signal.sigtimedwait({signal.SIGRTMAX}, 0)
+        return 0
+
+
 # What cannot be hidden
 
 

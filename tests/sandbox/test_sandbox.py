@@ -227,6 +227,20 @@ async def test_program_may_have_the_smallest_limit_of_open_files(python):
     ]
 
 
+async def test_pending_signals_are_limited_for_each_sandbox(python):
+    launched = await python(
+        """
+        import ctypes, os, signal
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGRTMAX})
+        count = 0
+        while count < 1000 and ctypes.CDLL(None).sigqueue(os.getpid(), signal.SIGRTMAX, None) == 0:
+            count += 1
+        print(count)
+        """
+    )
+    assert await read_all(launched) == "256\n"
+
+
 @pytest.mark.parametrize(
     ("command", "why"),
     [
