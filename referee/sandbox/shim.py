@@ -9,7 +9,8 @@ set up. If the program cannot be started, NUMBER is the error number.
 
 The program inherits only its standard file descriptors (with --sandbox, also the pipes described there), and has the
 default handlers of the signals that Python and the referee ignore. It dumps no core. It can create no POSIX message
-queue, because such a queue would outlive it. A program with CAP_SYS_RESOURCE can lift this limit.
+queue, because such a queue would outlive it. It can neither become a real-time process nor raise its priority. A program
+with CAP_SYS_RESOURCE can lift these limits.
 
 The shim carries out the options in the given order:
 
@@ -117,7 +118,8 @@ def main() -> None:
         _LIBC.signal(ignored, None)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform == "linux":
-        resource.setrlimit(resource.RLIMIT_MSGQUEUE, (0, 0))
+        for kind in (resource.RLIMIT_MSGQUEUE, resource.RLIMIT_RTPRIO, resource.RLIMIT_NICE):
+            resource.setrlimit(kind, (0, 0))
     try:
         os.execvp(command[0], command)  # noqa: S606 - the program's own command, without a shell
     except OSError as error:

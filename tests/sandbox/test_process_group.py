@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -81,6 +82,24 @@ async def test_program_of_a_real_time_referee_has_the_ordinary_scheduler(python)
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     nice = os.getpriority(os.PRIO_PROCESS, 0)
     assert (await read_all(program)).split() == [str(os.SCHED_OTHER), str(nice)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has these limits")
+async def test_program_may_not_raise_its_priority_even_if_the_referee_may(python):
+    kinds = (resource.RLIMIT_RTPRIO, resource.RLIMIT_NICE)
+    before = [resource.getrlimit(kind) for kind in kinds]
+    try:
+        for kind in kinds:
+            with suppress(ValueError):  # only root may raise a limit
+                resource.setrlimit(kind, (5, 5))
+        program = await python("""
+            import resource
+            print(*resource.getrlimit(resource.RLIMIT_RTPRIO), *resource.getrlimit(resource.RLIMIT_NICE))
+        """)
+    finally:
+        for kind, limits in zip(kinds, before, strict=True):
+            resource.setrlimit(kind, limits)
+    assert (await read_all(program)).split() == ["0"] * 4
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the idle class")
