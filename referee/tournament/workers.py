@@ -85,6 +85,8 @@ class Workers:
         self._processes: dict[int, BaseProcess] = {}
         """The processes that were started, by the number of their worker."""
         self._hung: set[BaseProcess] = set()
+        self._lacking: set[int] = set()
+        """The workers that have lacked descriptors, memory or threads. Their event loops may be broken, so they may fail to stop."""
 
     def __len__(self) -> int:
         return len(self._settings)
@@ -98,7 +100,7 @@ class Workers:
         """
         executor = self._executors[number]
         loop = asyncio.get_running_loop()
-        with _report_shortage(number):
+        with self._report_shortage(number):
             try:
                 with self._remember_process(number):
                     job = loop.run_in_executor(executor, worker.play_games, assignment)
@@ -131,8 +133,12 @@ class Workers:
             if asyncio.get_running_loop().time() > deadline:
                 self.kill()
             await asyncio.sleep(_SHUTDOWN_POLL_S)
-        for result in results:
-            if isinstance(result, Exception) and not _is_expected_at_shutdown(result):
+        for number, result in zip(numbers, results, strict=True):
+            if (
+                isinstance(result, Exception)
+                and number not in self._lacking
+                and not _is_expected_at_shutdown(result)
+            ):
                 raise result
 
     def kill(self) -> None:
@@ -145,6 +151,18 @@ class Workers:
         loop = asyncio.get_running_loop()
         job = loop.run_in_executor(self._executors[number], worker.stop_worker)
         await self._wait_for(number, job)
+
+    @contextmanager
+    def _report_shortage(self, number: int) -> Iterator[None]:
+        """Raise RefereeError instead of an error if the error shows that descriptors, memory or threads are missing."""
+        try:
+            yield
+        except (OSError, RuntimeError) as error:
+            missing = describe_shortage(error)
+            if missing is None:
+                raise
+            self._lacking.add(number)
+            raise RefereeError(f"no room for worker {number}: {missing}") from error
 
     @contextmanager
     def _remember_process(self, number: int) -> Iterator[None]:
@@ -253,18 +271,6 @@ def make_settings(
         logs=logs,
         scale_clocks=config.scale_clocks,
     )
-
-
-@contextmanager
-def _report_shortage(number: int) -> Iterator[None]:
-    """Raise RefereeError instead of an error if the error shows that descriptors, memory or threads are missing."""
-    try:
-        yield
-    except (OSError, RuntimeError) as error:
-        missing = describe_shortage(error)
-        if missing is None:
-            raise
-        raise RefereeError(f"no room for worker {number}: {missing}") from error
 
 
 def _is_expected_at_shutdown(error: Exception) -> bool:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import aclosing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from stand_ins import Cup, StandIns
@@ -16,7 +19,7 @@ from referee.errors import RefereeError, UserError, VoidGame
 from referee.sandbox import NO_ISOLATION
 from referee.store import HostFigures
 from referee.store.league import League
-from referee.tournament import conduct, workers
+from referee.tournament import conduct, worker, workers
 from referee.tournament.assignments import Assignment, WorkerSettings
 from referee.tournament.config_reader import load_tournament
 
@@ -78,10 +81,24 @@ class BrokenExecutor:
         pass
 
 
-async def test_a_lost_worker_that_cannot_be_replaced_is_reported_as_a_shortage(
-    tmp_path, monkeypatch
-):
-    settings = WorkerSettings(
+class ExecutorWithoutWatches:
+    """An executor whose process has no epoll watches left: the first use of its event loop fails, and breaks the loop."""
+
+    def submit(self, function, *_arguments):
+        result = Future()
+        if function is worker.play_games:
+            result.set_exception(NO_SPACE)
+        else:
+            result.set_exception(RuntimeError("this event loop is already running."))
+        return result
+
+    def shutdown(self, **_options):
+        pass
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return WorkerSettings(
         cores=frozenset(),
         clocks=Clocks(),
         max_processes=2,
@@ -89,6 +106,22 @@ async def test_a_lost_worker_that_cannot_be_replaced_is_reported_as_a_shortage(
         folder=tmp_path,
         parent_pid=os.getpid(),
     )
+
+
+async def test_a_worker_that_cannot_stop_after_a_shortage_is_reported_as_a_shortage(
+    settings, monkeypatch
+):
+    monkeypatch.setattr(workers, "_make_executor", lambda _settings: ExecutorWithoutWatches())
+    run = workers.Workers([settings], on_worker_lost=lambda _sentence: None)
+    run._processes[0] = SimpleNamespace(is_alive=lambda: False, kill=lambda: None)
+    with pytest.raises(RefereeError, match="no room for worker 0: No space left on device"):
+        async with aclosing(run):
+            await run.submit(0, Assignment(0, ()))
+
+
+async def test_a_lost_worker_that_cannot_be_replaced_is_reported_as_a_shortage(
+    settings, monkeypatch
+):
     monkeypatch.setattr(workers, "_make_executor", lambda _settings: BrokenExecutor())
     run = workers.Workers([settings], on_worker_lost=lambda _sentence: None)
 
