@@ -56,7 +56,8 @@ def cut(here):
         shutil.copytree(here.folder / "league", here.folder / "cut")
         with here.database("cut") as database:
             for table in ("faults", "seats", "records", "results"):
-                database.execute(f"DELETE FROM {table} WHERE game_id > ?", (games,))  # noqa: S608
+                later = "game_id IN (SELECT id FROM games WHERE position >= ?)"
+                database.execute(f"DELETE FROM {table} WHERE {later}", (games,))  # noqa: S608
             database.execute("UPDATE tournaments SET finished_at_us = NULL, stopped_after = NULL")
         with League.open(here.folder / "cut", create=False) as league:
             return league.columns(tournament="cup"), LeagueViews(league).judge(
