@@ -78,7 +78,7 @@ class AttachedProgram:
         """Return None: no thread is measured."""
         return None
 
-    def breach(self) -> Forfeit | None:
+    async def breach(self) -> Forfeit | None:
         """Return None: there are no limits."""
         return None
 

@@ -356,7 +356,7 @@ async def _wait(launched: RunningProgram, output: Output, limit_s: float) -> str
         except TimeoutError:
             return f"not finished after {limit_s:g} s"
         if code:
-            fault = launched.breach()
+            fault = await launched.breach()
             if isinstance(fault, VoidGame):
                 raise fault
             if fault is not None:

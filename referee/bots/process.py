@@ -268,7 +268,7 @@ class BotProcess:
             exited.cancel()
             closed.cancel()
             breach.cancel()
-        fault = breach.result() if breach.done() else launched.breach()
+        fault = breach.result() if breach.done() else await launched.breach()
         code = launched.process.returncode
         await launched.kill()
         await asyncio.wait(self._drains, timeout=_OUTPUT_LIMIT_S)

@@ -112,7 +112,7 @@ class RunningProgram(Protocol):
         """
         ...
 
-    def breach(self) -> Forfeit | VoidGame | None:
+    async def breach(self) -> Forfeit | VoidGame | None:
         """Return a fault if the process tree exceeds its limit of memory or processes, otherwise None.
 
         If the kernel has ended a process of the tree because the machine lacks memory, return a `VoidGame`.

@@ -26,6 +26,12 @@ _CPUCLOCK_SCHED = 2
 _PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
 MONITOR_PERIOD_S = 0.5
 """The time between two checks of a program that is in use."""
+_RESIDENT_MULTIPLE = 16
+"""How many times its memory limit the processes of a tree may have mapped, if shared memory counts in each mapping.
+
+The kernel takes about 40 ms for each mapped GiB to count shared memory once, even if all of it is the same few pages.
+This multiple limits that time, and is enough for 16 processes that share all their memory.
+"""
 _ENDED_PER_PROCESS = 16
 """How many orphan processes may end between two checks, for each process that may run at once."""
 _IDLE_PERIODS = 10
@@ -80,19 +86,16 @@ class ResourceMonitor:
         self.find_members()
         return self._measure_members()
 
-    def breach(self) -> Forfeit | None:
+    async def breach(self) -> Forfeit | None:
         """Return the fault if the tree exceeds its limit of memory or processes now, otherwise None.
 
         It is also a fault if too many short-lived processes of the tree have ended since the last call.
         """
-        current, limit_mib = self.measure(), self._limits.memory_mib
-        if current.memory_kib > limit_mib * 1024 and "memory" not in self._kernel_limits:
-            limited = self._limited_members()
-            shared_kib = sum(map(_proportional_kib, limited))  # takes milliseconds
-            if shared_kib > limit_mib * 1024:
-                detail = f"takes {shared_kib // 1024} MiB of memory; its limit is {limit_mib} MiB"
-                return Forfeit(Cause.OOM, Evidence(detail=detail))
-        limit = self._limits.processes
+        current, limit = self.measure(), self._limits.processes
+        if "memory" not in self._kernel_limits:
+            fault = await self._find_excess_memory(current.memory_kib)
+            if fault is not None:
+                return fault
         if self._has_too_many(current):
             detail = f"runs {current.threads} processes and threads; its limit is {limit}"
             return Forfeit(Cause.TOO_MANY_PROCESSES, Evidence(detail=detail))
@@ -102,6 +105,28 @@ class ResourceMonitor:
             detail = f"has left {ended} short-lived processes since the last check; at most {most} are allowed"
             return Forfeit(Cause.TOO_MANY_PROCESSES, Evidence(detail=detail))
         return None
+
+    async def _find_excess_memory(self, resident_kib: int) -> Forfeit | None:
+        """Return the fault if the tree exceeds its memory limit, otherwise None.
+
+        Args:
+            resident_kib: the resident memory of the tree. Shared memory counts in each mapping.
+        """
+        limit_mib = self._limits.memory_mib
+        if resident_kib <= limit_mib * 1024:
+            return None
+        if resident_kib > limit_mib * 1024 * _RESIDENT_MULTIPLE:
+            detail = (
+                f"has mapped {resident_kib // 1024} MiB of memory, if shared memory counts in each mapping;"
+                f" at most {_RESIDENT_MULTIPLE} times its limit of {limit_mib} MiB is allowed"
+            )
+            return Forfeit(Cause.OOM, Evidence(detail=detail))
+        # in a thread, because the kernel can take a second if the program maps the same memory many times
+        taken_kib = await asyncio.to_thread(_total_proportional_kib, self._limited_members())
+        if taken_kib <= limit_mib * 1024:
+            return None
+        detail = f"takes {taken_kib // 1024} MiB of memory; its limit is {limit_mib} MiB"
+        return Forfeit(Cause.OOM, Evidence(detail=detail))
 
     def total(self) -> TotalUsage:
         """Return what the tree has used since the start. A call is cheap, because it searches for no new processes."""
@@ -181,6 +206,10 @@ def _peak_kib(pid: int) -> int:
     return 0
 
 
+def _total_proportional_kib(pids: list[int]) -> int:
+    return sum(map(_proportional_kib, pids))
+
+
 def _proportional_kib(pid: int) -> int:
     """Return the memory of a process; 0 if it is gone. Shared memory is divided among the processes that share it."""
     with suppress(OSError):
@@ -213,15 +242,15 @@ async def wait_for_breach(
         await asyncio.sleep(MONITOR_PERIOD_S)
         if period % _IDLE_PERIODS and not is_in_use():
             continue
-        if (fault := program.breach()) is not None:
-            return fault
         try:
+            if (fault := await program.breach()) is not None:
+                return fault
             scratch_kib = await asyncio.to_thread(folder.scratch_kib, enough_kib)
         except RuntimeError as error:
             missing = describe_shortage(error)
             if missing is None:
                 raise
-            return Shortage(f"the scratch folder cannot be measured: {missing}")
+            return Shortage(f"the bot cannot be measured: {missing}")
         if scratch_kib >= enough_kib:
             break
     detail = f"has more than its limit of {limits.scratch_mib} MiB in its scratch folder"

@@ -253,7 +253,7 @@ class ProcessGroup:
         """See `RunningProgram.busy_ns`."""
         return self._monitor.busy_ns()
 
-    def breach(self) -> Forfeit | VoidGame | None:
+    async def breach(self) -> Forfeit | VoidGame | None:
         """See `RunningProgram.breach`."""
         has_ended = self.process.returncode is not None
         fault: Forfeit | VoidGame | None = None
@@ -262,8 +262,8 @@ class ProcessGroup:
         else:
             fault = self._resources.breach()
         if not isinstance(fault, Forfeit):  # a fault counts more than a shortage
-            fault = self._monitor.breach() or fault
-        if fault is None and not has_ended:
+            fault = await self._monitor.breach() or fault
+        if fault is None and self.process.returncode is None:
             self.scheduler.refresh()
         return fault
 

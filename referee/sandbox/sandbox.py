@@ -207,11 +207,11 @@ class SandboxedProgram:
         """The cgroup of the program; None if the program runs without a cgroup."""
         return self._resources.cgroup
 
-    def breach(self) -> Forfeit | VoidGame | None:
+    async def breach(self) -> Forfeit | VoidGame | None:
         """See `RunningProgram.breach`."""
         fault = self._resources.breach()
         if not isinstance(fault, Forfeit):  # a fault counts more than a shortage
-            fault = self._monitor.breach() or fault
+            fault = await self._monitor.breach() or fault
         if fault is None and self._program.returncode is None:
             self.scheduler.refresh()
         return fault

@@ -70,8 +70,11 @@ class FaultLauncher(ProcessGroupLauncher):
 
     async def launch(self, *args, **keywords):
         program = await super().launch(*args, **keywords)
-        program.breach = lambda: self.fault
+        program.breach = self._find_fault
         return program
+
+    async def _find_fault(self):
+        return self.fault
 
 
 @pytest.mark.parametrize("end", ["kill -KILL $$", "exit 2"])

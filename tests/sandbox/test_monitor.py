@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+import re
 import sys
 import textwrap
 from contextlib import suppress
+from threading import Event
 from types import SimpleNamespace
 
 import psutil
@@ -118,12 +120,57 @@ async def test_threads_count_as_processes(start, in_child, main_ends, most):
         if launched._monitor.measure().threads == most:  # the main thread ends after its line
             break
     launched._monitor._limits = Limits(processes=most - SPARE_PROCESSES)
-    assert launched.breach() is None
+    assert await launched.breach() is None
     launched._monitor._limits = Limits(processes=most - SPARE_PROCESSES - 1)
-    fault = launched.breach()
+    fault = await launched.breach()
     assert fault.cause is Cause.TOO_MANY_PROCESSES
     detail = f"runs {most} processes and threads; its limit is {most - SPARE_PROCESSES - 1}"
     assert fault.evidence.detail == detail
+
+
+MAPPINGS = """
+    import mmap, os, time
+    descriptor = os.memfd_create("shared")
+    os.pwrite(descriptor, bytes(8 << 20), 0)
+    flags = mmap.MAP_SHARED | mmap.MAP_POPULATE
+    keep = [mmap.mmap(descriptor, 8 << 20, flags, mmap.PROT_READ) for _ in range(64)]
+    print("up", flush=True)
+    time.sleep(1000)
+"""
+
+
+async def test_memory_that_is_mapped_many_times_counts_once(start):
+    launched = await start(MAPPINGS)
+    assert launched._monitor.measure().memory_kib > 512 * MIB
+    launched._monitor._limits = Limits(memory_mib=64)
+    assert await launched.breach() is None
+
+
+async def test_very_many_mappings_are_charged_without_a_walk_through_all_pages(start, monkeypatch):
+    launched = await start(MAPPINGS)
+    monkeypatch.setattr(monitor, "_proportional_kib", lambda _: pytest.fail("read smaps_rollup"))
+    launched._monitor._limits = Limits(memory_mib=31)
+    fault = await launched.breach()
+    assert fault.cause is Cause.OOM
+    assert re.fullmatch(
+        r"has mapped 5\d\d MiB of memory, if shared memory counts in each mapping;"
+        r" at most 16 times its limit of 31 MiB is allowed",
+        fault.evidence.detail,
+    )
+
+
+async def test_event_loop_runs_while_shared_memory_is_measured(start, monkeypatch):
+    launched, has_run = await start("print(flush=True); __import__('time').sleep(9)"), Event()
+
+    def measure(_):
+        assert has_run.wait(10)
+        return 5 * MIB
+
+    monkeypatch.setattr(monitor, "_proportional_kib", measure)
+    launched._monitor._limits = Limits(memory_mib=4)
+    asyncio.get_running_loop().call_later(0.01, has_run.set)
+    fault = await launched.breach()
+    assert fault.evidence.detail == "takes 5 MiB of memory; its limit is 4 MiB"
 
 
 async def test_zombies_do_not_count_as_processes(start):
@@ -253,23 +300,29 @@ async def test_ended_program_is_not_busy(start):
 
 @pytest.mark.parametrize("kind", [ProcessGroup, SandboxedProgram])
 @pytest.mark.parametrize("fault", [Forfeit(Cause.TOO_MANY_PROCESSES, Evidence(detail="")), None])
-def test_fault_of_a_program_counts_more_than_a_lack_of_memory(kind, fault):
+async def test_fault_of_a_program_counts_more_than_a_lack_of_memory(kind, fault):
+    async def breach():
+        return fault
+
     void = VoidGame("no memory")
     program = SimpleNamespace(
         process=SimpleNamespace(returncode=1),
         _resources=SimpleNamespace(breach=lambda: void),
-        _monitor=SimpleNamespace(breach=lambda: fault),
+        _monitor=SimpleNamespace(breach=breach),
     )
-    assert kind.breach(program) is (fault or void)
+    assert await kind.breach(program) is (fault or void)
 
 
 async def test_lack_of_threads_voids_the_game(monkeypatch):
     async def lack_threads(*_arguments):
         raise RuntimeError("can't start new thread")
 
+    async def breach():
+        return None
+
     monkeypatch.setattr(monitor, "MONITOR_PERIOD_S", 0)
     monkeypatch.setattr(asyncio, "to_thread", lack_threads)
-    program, folder = SimpleNamespace(breach=lambda: None), SimpleNamespace(scratch_kib=None)
+    program, folder = SimpleNamespace(breach=breach), SimpleNamespace(scratch_kib=None)
     failure = await monitor.wait_for_breach(program, folder, Limits(), is_in_use=lambda: True)
     assert isinstance(failure, Shortage)
-    assert str(failure) == "the scratch folder cannot be measured: no thread can be started"
+    assert str(failure) == "the bot cannot be measured: no thread can be started"

@@ -517,7 +517,7 @@ async def test_program_with_too_much_memory_is_killed_and_charged(python):
     launched = await python("x = bytearray(1 << 28)", limits=Limits(memory_mib=64))
     assert await launched.process.wait() == -signal.SIGKILL
     await launched.kill()
-    fault = launched.breach()
+    fault = await launched.breach()
     assert fault.cause is Cause.OOM
     assert "64 MiB" in fault.evidence.detail
     assert 64 << 10 <= launched.usage().peak_memory_kib <= 81 << 10
@@ -548,7 +548,7 @@ def with_or_without_cgroups(request, monkeypatch, launcher):
 async def test_processes_refused_by_the_kernel_are_not_charged(python):
     """The kernel's limit is higher than the program's, because the sandbox has processes of its own."""
     launched = await python(START_MANY, "1000", limits=Limits(processes=10))
-    many, fault = await first_line(launched), launched.breach()
+    many, fault = await first_line(launched), await launched.breach()
     await launched.kill()
     assert 10 <= int(many) < 20
     assert fault is None
@@ -566,7 +566,7 @@ async def test_too_many_processes_are_charged_if_the_kernel_does_not_refuse_them
         environment={},
         limits=Limits(processes=10),
     )
-    printed, fault = await first_line(launched), launched.breach()
+    printed, fault = await first_line(launched), await launched.breach()
     await launched.kill()
     assert printed == str(count)
     assert (fault is not None) == is_charged
@@ -582,7 +582,7 @@ async def test_cgroup_counts_cpu_time(python):
     assert launched.usage().cpu_s > 0.3
     await launched.kill()
     assert launched.usage().cpu_s > 0.3
-    assert launched.breach() is None
+    assert await launched.breach() is None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes copies and devices")

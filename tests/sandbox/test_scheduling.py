@@ -179,7 +179,7 @@ async def test_stopped_program_does_not_run_until_it_is_let_go(start, kind):
     compute(0.05)
     assert used_ns() == before_ns
     assert program.usage() == usage
-    assert program.breach() is None
+    assert await program.breach() is None
     assert program.busy_ns() is None
     program.scheduler.schedule(Scheduling.NORMAL)
     await until(lambda: len(runnable()) == 2)
@@ -188,7 +188,7 @@ async def test_stopped_program_does_not_run_until_it_is_let_go(start, kind):
 @pytest.mark.parametrize("kind", FEW_KINDS)
 async def test_idle_program_leaves_its_core_to_others(start, kind):
     program = await start(kind)
-    program.breach()  # a look of the monitor
+    await program.breach()  # a look of the monitor
     with one_core():
         for _ in range(2):
             program.scheduler.schedule(Scheduling.IDLE)
@@ -240,7 +240,7 @@ async def test_process_outside_the_group_is_stopped_when_the_monitor_sees_it(sta
     program = await start(kind)
     program.scheduler.schedule(Scheduling.IDLE)
     await until(lambda: len(runnable()) == 1)
-    program.breach()
+    await program.breach()
     await until(lambda: not runnable())
 
 
@@ -284,7 +284,7 @@ async def test_usage_is_measured_before_new_processes_are_searched_for(start, ki
     breach = program._monitor.breach
     monkeypatch.setattr(program._monitor, "breach", lambda: (calls.append("measure"), breach())[1])
     monkeypatch.setattr(program.scheduler, "refresh", lambda: calls.append("refresh"))
-    assert program.breach() is None
+    assert await program.breach() is None
     assert calls == ["measure", "refresh"]
 
 

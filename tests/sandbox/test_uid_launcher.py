@@ -179,7 +179,7 @@ async def test_kill_ends_everything_that_the_program_started(launch):
     launched.terminate()
     assert await launched.process.wait() == -signal.SIGTERM
     await launched.kill()
-    assert launched.breach() is None
+    assert await launched.breach() is None
     assert not running()
 
 
