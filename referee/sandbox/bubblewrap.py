@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import platform
+import pwd
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -272,10 +274,30 @@ def _base_of_virtual_environment(folder: Path) -> Path | None:
 
 
 def _is_private(folder: Path) -> bool:
-    """Return whether a folder may contain private files: the home folder, its parents, and `~/.local`."""
-    home = find_home() or Path("/")
-    homes = (home, home.resolve())
-    return any(folder in {each, each / ".local", *each.parents} for each in homes)
+    """Return whether a folder may contain private files: a home folder, its parents, and `.local` in it."""
+    resolved = folder.resolve()
+    return resolved.name == ".local" or resolved in _home_folders(find_home() or Path("/"))
+
+
+@cache
+def _home_folders(home: Path) -> frozenset[Path]:
+    """Return the home folders of all accounts, their parents, and what may be behind a link `~/.local`.
+
+    PATH can name folders of a home folder that is not in HOME, for example after sudo. Not every system lists all
+    accounts, so ask for those of the referee's user and of the caller of sudo by their names too.
+
+    Args:
+        home: the home folder of the referee's user.
+    """
+    accounts = pwd.getpwall()
+    with suppress(KeyError):
+        accounts.append(pwd.getpwuid(os.getuid()))
+    with suppress(KeyError):
+        accounts.append(pwd.getpwnam(os.environ["SUDO_USER"]))
+    paths = {home, *(Path(each.pw_dir) for each in accounts if each.pw_dir.startswith("/"))}
+    homes = paths | {Path(os.path.realpath(each)) for each in paths}
+    parents = {Path(os.path.realpath(parent)) for each in homes for parent in each.parents}
+    return frozenset({*homes, *parents, (home / ".local").resolve()})
 
 
 def _is_system(folder: Path) -> bool:

@@ -1,8 +1,10 @@
 """Tests which toolchains a sandbox shows."""
 
 import os
+import pwd
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from programs import tool
@@ -63,6 +65,41 @@ def test_home_folder_behind_a_link_is_never_shown(home, monkeypatch):
         *(programs, shims),
         link / "shims",
     ]
+
+
+def test_home_folder_behind_a_detour_is_never_shown(home):
+    (home / "lib").mkdir()
+    (home / "tools").mkdir()
+    tool(home / "bin" / "tool")
+    detour = home / "tools" / ".."
+    assert toolchains("tool", detour / "bin", detour) == [home / "bin", detour / "bin"]
+
+
+def test_target_of_a_linked_local_folder_is_never_shown(home):
+    tool(home.with_name("disk") / "bin" / "tool")
+    (home.with_name("disk") / "share").mkdir()
+    link = home / ".local"
+    link.symlink_to(home.with_name("disk"))
+    assert toolchains("tool", link / "bin") == [link / "bin", link.resolve() / "bin"]
+
+
+@pytest.mark.parametrize("where", ["bin", ".local/bin"])
+@pytest.mark.parametrize("function", ["getpwall", "getpwuid", "getpwnam"])
+def test_home_folder_of_an_account_is_never_shown(home, monkeypatch, function, where):
+    """After sudo or with another HOME, PATH can still name folders of a user's own home folder."""
+
+    def find_none(*_):
+        raise KeyError
+
+    account = SimpleNamespace(pw_dir=str(home))
+    for each in ("getpwuid", "getpwnam"):
+        monkeypatch.setattr(pwd, each, (lambda _: account) if each == function else find_none)
+    monkeypatch.setattr(pwd, "getpwall", lambda: [account] if function == "getpwall" else [])
+    monkeypatch.setenv("SUDO_USER", "ann")
+    monkeypatch.setenv("HOME", str(home.with_name("other")))
+    programs = tool(home / where / "tool").parent
+    (programs.parent / "share").mkdir()
+    assert toolchains("tool", programs, home, home.parent) == [programs]
 
 
 def test_target_of_a_link_is_shown(home):
