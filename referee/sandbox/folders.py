@@ -28,6 +28,8 @@ _BLOCK_KIB = 4
 _WALKS = 10
 """How many times `scratch_kib` walks through a folder at most, if the program moves folders meanwhile."""
 _LOCK = "lock"
+_NOT_IN_ADDRESSES = "%?#,"
+"""Characters that have another meaning in the address of a UNIX socket, so that programs do not find the socket."""
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """The flags that open a folder, but no link to a folder."""
 _WRITABLE_BY_OTHERS = 0o022
@@ -222,7 +224,8 @@ def remove_folder(path: Path) -> None:
 def run_folder() -> Iterator[Path]:
     """Remove the folders of killed runs, and create a run folder. At the end, kill its programs and remove the folder.
 
-    Raises RefereeError if another user occupies the place of the run folders.
+    Raises RefereeError if another user occupies the place of the run folders, and UserError if no program could find a
+    socket there.
     """
     with _folder_of_runs() as parent:
         for abandoned in parent.iterdir():
@@ -246,6 +249,11 @@ def _folder_of_runs() -> Iterator[Path]:
     cannot list the folder, and the names of run folders cannot be guessed.
     """
     folder = Path(tempfile.gettempdir(), f"referee-{os.geteuid()}")
+    unusable = next((char for char in str(folder) if char in _NOT_IN_ADDRESSES), None)
+    if unusable is not None:
+        raise UserError(
+            f"{folder}: the address of a socket cannot contain {unusable!r}: set TMPDIR to another folder"
+        )
     descriptor = _create_and_share(folder)
     try:
         yield folder

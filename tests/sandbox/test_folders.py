@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import subprocess
 import tempfile
 from contextlib import ExitStack
@@ -11,7 +12,7 @@ import pytest
 from programs import LONG_TEXTS, little_memory
 from psutil import Process
 
-from referee.errors import RefereeError, VoidGame
+from referee.errors import RefereeError, UserError, VoidGame
 from referee.sandbox import folders
 from referee.sandbox.folders import (
     ProgramFolder,
@@ -293,6 +294,16 @@ def test_folder_of_runs_that_another_user_could_have_planted_is_refused(temp, ke
         run_folder(),
     ):
         pass
+
+
+@pytest.mark.parametrize("char", "%?#,")
+def test_folder_whose_sockets_grpc_would_not_find_is_refused(tmp_path, monkeypatch, char):
+    temporary = tmp_path / f"a{char}b"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    with pytest.raises(UserError, match=f"'{re.escape(char)}'.*: set TMPDIR"), run_folder():
+        pass
+    assert not list(temporary.iterdir())
 
 
 def test_folder_can_be_removed_twice(folder, tmp_path):
