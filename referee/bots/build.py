@@ -44,6 +44,7 @@ from referee.bots.fetch import (
 from referee.bots.registries import Registries, read_registries
 from referee.errors import Forfeit, UserError, VoidGame
 from referee.sandbox import NO_ACCESS, Access, Limits
+from referee.sandbox.bubblewrap import find_build_home
 from referee.sandbox.folders import ProgramFolder, remove_folder, require_home, run_folder
 from referee.sandbox.gateway import Gateway
 from referee.sandbox.launcher import (
@@ -199,8 +200,7 @@ class _Run:
         self._home = home
         self._registries = registries
         self._limit_s = limit_s
-        # a sandbox shows the new home folder at the path of the user's home folder
-        self._visible_home = home if home and not launcher.is_sandboxed else require_home()
+        self._visible_home = home if home and not launcher.is_sandboxed else find_build_home()
 
     async def fetch(self, fetch: Fetch) -> _Failure | None:
         """Fetch packages. Return why that failed; None if it succeeded."""

@@ -263,8 +263,7 @@ def isolated_environment(home: Path) -> dict[str, str]:
     """Return the environment variables of every isolated fetch and build: harmless ones, and the home folder.
 
     Args:
-        home: the home folder, as the program sees it. A sandbox shows it at the path of the user's home folder, because
-            some tools accept a copied cache only at the path of the original.
+        home: the home folder, as the program sees it; see `find_build_home`.
     """
     own = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
     if rustup := rustup_folders():

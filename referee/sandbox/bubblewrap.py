@@ -23,6 +23,7 @@ from referee.sandbox.mounts import Mounts, frozen_files, hidden_folders
 from referee.sandbox.resources import ProgramSpec
 
 _SYSTEM = Path("/usr")
+_TMP = Path("/tmp")  # noqa: S108 - programs expect this path
 _ROOT_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 """Folders in / that belong to the system; on most machines they are links into /usr."""
 _ETC = (
@@ -44,6 +45,8 @@ _ETC = (
     "timezone",
 )
 """The files and folders of /etc that programs need. They say nothing about the users of this machine."""
+_BUILD_HOME = Path("/home/build")
+"""Where a build has its home folder if HOME cannot be used."""
 _INSTALLATION_FOLDERS = ("lib", "lib64", "libexec", "share")
 """If one of these folders lies beside a folder `bin`, the parent of both is an installation, which is shown whole."""
 _MAX_LINKS = 20
@@ -120,7 +123,7 @@ def _file_options(program: ProgramSpec, mounts: Mounts) -> list[str]:
     words += _tmpfs(limits, Path("/dev/shm"))  # noqa: S108 - programs expect this path
     words += ["--remount-ro", "/dev", *_scratch_options(access.scratch, limits)]
     if access.home is not None:
-        words += ["--bind", mounts.source(access.home), str(require_home())]
+        words += ["--bind", mounts.source(access.home), str(find_build_home())]
     for each in (
         *find_toolchains(program.command[0], path),
         *access.readable,
@@ -136,6 +139,19 @@ def _file_options(program: ProgramSpec, mounts: Mounts) -> list[str]:
     return [*words, *mounts.show(_INIT)]
 
 
+def find_build_home() -> Path:
+    """Return the path at which a sandbox shows the new home folder of a build. Raises UserError if the user has none.
+
+    It is the path of the user's home folder, because some tools accept a copied cache only at the path of the original.
+    But if that is / or a folder of the system, the new home folder would hide files that the build needs. Then it is
+    `_BUILD_HOME`.
+    """
+    home = Path(os.path.normpath(require_home()))
+    needed = {"usr", "etc", "proc", "dev", *_ROOT_FOLDERS}
+    is_usable = home.is_absolute() and home not in {Path("/"), _TMP} and home.parts[1] not in needed
+    return home if is_usable else _BUILD_HOME
+
+
 def _proc_options(limits: Limits, mounts: Mounts) -> list[str]:
     """Return the options for /proc, which cover the figures about the whole machine."""
     words = ["--proc", "/proc"]
@@ -148,11 +164,10 @@ def _proc_options(limits: Limits, mounts: Mounts) -> list[str]:
 
 def _scratch_options(scratch: Path | None, limits: Limits) -> list[str]:
     """Return the options for the scratch folder and /tmp, which share one size limit."""
-    tmp = Path("/tmp")  # noqa: S108 - programs expect this path
-    if scratch is None or tmp in scratch.parents:
+    if scratch is None or _TMP in scratch.parents:
         own = [] if scratch is None else ["--dir", str(scratch)]
-        return [*_tmpfs(limits, tmp), *own]
-    return [*_tmpfs(limits, scratch), "--symlink", str(scratch), str(tmp)]
+        return [*_tmpfs(limits, _TMP), *own]
+    return [*_tmpfs(limits, scratch), "--symlink", str(scratch), str(_TMP)]
 
 
 def _tmpfs(limits: Limits, folder: Path) -> list[str]:

@@ -8,10 +8,12 @@ import time
 
 import psutil
 import pytest
+from strongest_isolation import strongest
 
 from referee.bots import build as build_module
 from referee.bots.build import build
 from referee.errors import Cause, Evidence, Forfeit, UserError, VoidGame
+from referee.sandbox.ladder import make_launcher
 from referee.sandbox.missing import how_to_install
 from referee.sandbox.process_group import ProcessGroupLauncher
 
@@ -234,6 +236,20 @@ async def test_fetch_of_the_manifest_gets_no_caches(caches, command):
     result = await build(command, caches, launcher=NewHomeLauncher(), fetch=("./cargo",))
     assert "$ ./cargo" in result.output
     assert seen_caches(result) == set()
+
+
+@pytest.mark.isolation("namespaces")
+@pytest.mark.parametrize("home", ["/", "", "/usr", "/bin", "/dev/x", "/proc", "here"])
+async def test_sandboxed_build_has_a_home_folder_wherever_home_is(tmp_path, monkeypatch, home):
+    launcher = make_launcher(strongest())
+    tmp_path.chmod(0o755)
+    bot = tmp_path / "bot"
+    bot.mkdir()
+    monkeypatch.setenv("HOME", home)
+    monkeypatch.chdir(bot)
+    result = await build(("sh", "-c", 'touch "$HOME/x" && echo "$HOME"'), bot, launcher=launcher)
+    assert result.ok, f"{result.reason} {result.output}"
+    assert result.output == "/home/build\n"
 
 
 async def test_bot_with_too_long_paths_fails_with_a_reason(caches):
