@@ -36,6 +36,8 @@ _PATH_ERRORS = {
     errno.EROFS,
 }
 """The error numbers which say that the path of a file is wrong: another path may be right."""
+_NO_THREAD = "can't start new thread"
+"""The message of Python's RuntimeError if the machine lacks threads."""
 _MAX_WORD = 100
 """A longer word is cut before it is compared with known names, because the time grows with its length."""
 
@@ -204,6 +206,15 @@ def write_error(text: str, error: OSError) -> UserError | StoreError:
     """
     kind = UserError if error.errno in _PATH_ERRORS else StoreError
     return kind(f"{text}: {error.strerror}")
+
+
+def describe_shortage(error: Exception) -> str | None:
+    """Return a text about the resource that the machine lacks; None if `error` has another reason."""
+    if isinstance(error, OSError) and error.errno in SHORTAGES:
+        return os.strerror(error.errno)
+    if isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
+        return "no thread can be started"
+    return None
 
 
 def find_similar(word: str, known: Iterable[str]) -> str | None:

@@ -42,7 +42,7 @@ from referee.bots.fetch import (
     take_result,
 )
 from referee.bots.registries import Registries, read_registries
-from referee.errors import Forfeit, UserError, VoidGame
+from referee.errors import Forfeit, UserError, VoidGame, describe_shortage
 from referee.sandbox import NO_ACCESS, Access, Limits
 from referee.sandbox.bubblewrap import find_build_home
 from referee.sandbox.folders import ProgramFolder, remove_folder, require_home, run_folder
@@ -52,7 +52,6 @@ from referee.sandbox.launcher import (
     Launcher,
     Output,
     RunningProgram,
-    describe_shortage,
     list_left_running,
     signal_name,
 )

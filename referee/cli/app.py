@@ -26,11 +26,13 @@ from referee import __version__
 from referee.cli import handle_interrupts, interrupt_signals
 from referee.cli.completion import CompletedCommand
 from referee.cli.options import INTERRUPTED, UNSOUND, USER_ERROR, prepare_output
-from referee.errors import RefereeError, UserError, cut_middle
+from referee.errors import RefereeError, UserError, cut_middle, describe_shortage
 from referee.reports.formats import visible
 
 _MIN_DESCRIPTORS = 64
 """The smallest accepted limit of open files. With a lower limit, some libraries end the process without a message."""
+_MORE_THREADS = "raise the limit of processes and threads (ulimit -u), or end some"
+"""What to do if no thread can be started."""
 _MAX_LINES = 20
 """The largest number of lines of an error message."""
 _MAX_MESSAGE = 4_000
@@ -310,7 +312,10 @@ def run() -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except Exception as error:  # noqa: BLE001 - any other error is a bug of the referee
-        _print_error(f"this is a bug of the referee: {_write_bug_report(error)}")
+        if (shortage := describe_shortage(error)) is not None:
+            _print_error(f"{shortage}: {_MORE_THREADS}")
+        else:
+            _print_error(f"this is a bug of the referee: {_write_bug_report(error)}")
         sys.exit(UNSOUND)
     finally:  # The referee ends now. A further signal would only print a traceback.
         handle_interrupts(signal.SIG_IGN)

@@ -24,7 +24,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
-from referee.errors import SHORTAGES, Forfeit, Shortage, VoidGame
+from referee.errors import Forfeit, Shortage, VoidGame, describe_shortage
 from referee.sandbox import Access, Limits, TotalUsage
 from referee.sandbox.scheduling import Scheduler
 
@@ -41,7 +41,6 @@ _THREADS = 8
 """How many threads must be free for the referee, which needs threads of its own for the new process."""
 ALL_THREADS = 32
 """How many threads must be free for the referee and for the new process together."""
-_NO_THREAD = "can't start new thread"
 
 
 class Process(Protocol):
@@ -282,15 +281,6 @@ def charge_or_void(fault: Forfeit) -> Forfeit | VoidGame:
     except VoidGame as void:
         return void
     return fault
-
-
-def describe_shortage(error: Exception) -> str | None:
-    """Return a text about the resource that the machine lacks; None if `error` has another reason."""
-    if isinstance(error, OSError) and error.errno in SHORTAGES:
-        return os.strerror(error.errno)
-    if isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
-        return "no thread can be started"
-    return None
 
 
 def signal_name(number: int) -> str:

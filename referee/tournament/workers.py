@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from referee.bots.logs import LogSettings
-from referee.errors import RefereeError
+from referee.errors import RefereeError, describe_shortage
 from referee.records import GameRecord
 from referee.sandbox import Isolation
 from referee.sandbox.folders import kill_programs, run_folder
-from referee.sandbox.launcher import ALL_THREADS, check_capacity, describe_shortage
+from referee.sandbox.launcher import ALL_THREADS, check_capacity
 from referee.store import HostFigures
 from referee.tournament import worker
 from referee.tournament.assignments import Assignment, WorkerSettings
