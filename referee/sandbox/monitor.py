@@ -14,10 +14,10 @@ from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from referee.errors import Cause, Evidence, Forfeit, Shortage, VoidGame
+from referee.errors import Cause, Evidence, Forfeit, Shortage, VoidGame, describe_shortage
 from referee.sandbox import SPARE_PROCESSES, Limits, TotalUsage
 from referee.sandbox.folders import ProgramFolder
-from referee.sandbox.launcher import RunningProgram, describe_shortage
+from referee.sandbox.launcher import RunningProgram
 from referee.sandbox.process_tree import PROCESS_TREES, read_proc_file
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
