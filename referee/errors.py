@@ -200,9 +200,10 @@ def void_game(text: str) -> VoidGame:
 
 
 def write_error(text: str, error: OSError) -> UserError | StoreError:
-    """Return the error of a file that cannot be written: a UserError if its path is wrong, otherwise, as on a full disk, a StoreError.
+    """Return the error for a file that cannot be written.
 
-    The message is `text`, followed by the reason.
+    It is a UserError if the path is wrong. Otherwise, for example if the disk is full, it is a StoreError. The
+    message is `text`, followed by the reason.
     """
     kind = UserError if error.errno in _PATH_ERRORS else StoreError
     return kind(f"{text}: {error.strerror}")

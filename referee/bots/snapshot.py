@@ -32,7 +32,7 @@ _BUILT_FACTOR = 10
 """After its build, a snapshot may have this many times as many bytes and entries, because compilers leave many files."""
 _CHUNK = 1 << 20
 _ALWAYS_IGNORED = (".git", ".git/", "__pycache__/")
-"""`.git` is a file in a worktree or submodule of git, and has an absolute path then."""
+"""`.git` is a file in a worktree or submodule of git, and contains an absolute path then."""
 _IGNORE_FILE = ".gitignore"
 _MAX_IGNORE_KIB, _MAX_RULES, _MAX_STARS = 64, 1000, 3
 """The largest size of a `.gitignore` file in KiB, the most lines in it, and the most runs of `*` in a line."""
@@ -73,7 +73,7 @@ class _Entry:
     """The number of bytes, as in `st_size`."""
 
 
-class _Budget:
+class _RulesTimer:
     """Limits the CPU time for all `.gitignore` files of one folder that is copied.
 
     Args:
@@ -85,8 +85,8 @@ class _Budget:
         self._left_s = _MAX_RULES_S
 
     @contextmanager
-    def charge(self) -> Iterator[None]:
-        """Charge the CPU time of a block. Raises `UserError` after the block if it took more than what was left."""
+    def measure(self) -> Iterator[None]:
+        """Add the CPU time of a block. Raises `UserError` after the block if it took more than what was left."""
         began_s = time.thread_time()
         yield
         self._left_s -= time.thread_time() - began_s
@@ -99,16 +99,22 @@ class _Budget:
 
 @dataclass(frozen=True, slots=True)
 class _IgnoreFiles:
-    """The `.gitignore` files from the folder that is copied down to one of its subfolders."""
+    """The `.gitignore` files on the path from the copied folder to one of its subfolders."""
 
-    budget: _Budget
-    """The budget of the folder that is copied."""
+    timer: _RulesTimer
+    """The timer of the copied folder."""
     rules: tuple[tuple[PurePosixPath, GitIgnoreSpec], ...] = ()
     """The rules of each file, with the folder of the file."""
 
     def read(self, descriptor: int, below: PurePosixPath, folder: Path) -> _IgnoreFiles:
-        """Return these files, and that of the subfolder `below` if it has one; the other arguments are as in `_read_rules`."""
-        with self.budget.charge():
+        """Return these files and, if the subfolder `below` has one, its `.gitignore` file.
+
+        Args:
+            descriptor: a descriptor of the subfolder.
+            below: the subfolder, relative to the copied folder.
+            folder: the path of the subfolder, for messages.
+        """
+        with self.timer.measure():
             rules = _read_rules(descriptor, folder)
         return self if rules is None else replace(self, rules=(*self.rules, (below, rules)))
 
@@ -117,7 +123,7 @@ class _IgnoreFiles:
         is_ignored = False
         for base, rules in self.rules:
             text = f"{path.relative_to(base)}{'/' if is_folder else ''}"
-            with self.budget.charge():
+            with self.timer.measure():
                 matched = rules.check_file(text).include
             is_ignored = is_ignored if matched is None else matched
         return is_ignored
@@ -141,9 +147,10 @@ def take(
         replaced: maps the paths of some files in the folder to the content that they get in the copy.
         left_out: a second folder that must not be copied, such as the league.
 
-    If `into` or `left_out` is inside the bot's folder, the copy does not contain it. It also does not contain the folders between, which
-    may be the league. The copy keeps the executable flags, but no other permissions, no times and no owners. Nothing from
-    outside the bot's folder gets into the copy, even if a program replaces folders by links meanwhile.
+    If `into` or `left_out` is inside the bot's folder, the copy does not contain it. It also leaves out every folder on the
+    path from the bot's folder to it: one of these folders may be the league. The copy keeps the executable flags,
+    but no other permissions, no times and no owners. Nothing from outside the bot's folder gets into the copy, even if a program
+    replaces folders by links meanwhile.
 
     Raises `UserError` and removes the copy if a link leads out of the folder, if there is a pipe, a device or an
     unreadable file, if the content exceeds `MAX_BYTES`, `MAX_ENTRIES` or `MAX_DEPTH`, or if a `.gitignore` file is
@@ -204,7 +211,7 @@ def _copy(
     left_out = {(each.stat().st_dev, each.stat().st_ino) for each in with_parents if each.exists()}
     hint = _BUILT_HINT if built else _HINT
     links = []
-    ignored = _IgnoreFiles(_Budget(folder)) if built else None
+    ignored = _IgnoreFiles(_RulesTimer(folder)) if built else None
     with closing(_entries(folder, PurePosixPath(), None, ignored, left_out)) as found:
         for count, entry in enumerate(found, 1):
             source, target = folder / entry.path, into / entry.path
@@ -302,7 +309,7 @@ def _read_rules(parent: int, folder: Path) -> GitIgnoreSpec | None:
     """Return the rules of the `.gitignore` file of a folder; None if there is no such file. A link or a folder has no effect.
 
     The number of rules and of their stars is limited, because the time to test a path grows quickly with both, and the
-    budget is charged only after each test.
+    CPU time is checked only after each test.
 
     Args:
         parent: a descriptor of the folder.

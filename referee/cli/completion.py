@@ -1,8 +1,8 @@
 """Complete the words of a command in a shell: names of bots, tournaments and rulesets, ids of games, and options.
 
 `referee --install-completion` sets up the shell: bash, zsh or fish. At each Tab, the shell runs `referee` with the words
-so far. In this run, a `CompletedCommand` replaces the command that was typed. It imports the module of that command only
-to complete options, and words after options, because modules of commands may load numpy and scipy, which is slow.
+so far. In this run, a `CompletedCommand` replaces the command that was typed. Modules of commands may load numpy and scipy, which
+is slow. So the module of that command is imported only to complete an option, or a word that follows an option.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class CompletedCommand(TyperCommand):
         return [name for param in command.params for name in param.opts if name.startswith("-")]
 
     def _list_values(self, typed: Sequence[str]) -> Iterable[str]:
-        """Return the possible values of the word after `typed`, which is the value of an option or an argument."""
+        """Return the possible values of the word after `typed`: the value of an option, or an argument."""
         read = self._read(typed)
         if read.option is not None:
             kind = _OPTIONS.get(read.option)

@@ -216,7 +216,9 @@ def _check_times(record: GameRecord) -> None:
     """
     first_request = find_first_request(record.moves)
     if first_request == len(record.moves):
-        raise Difference("no move has a time, but an opening ends before the game does")
+        raise Difference(
+            "no move has a time; only the moves of an opening have none, and an opening cannot be the whole game"
+        )
     clocks = [SeatClock(record.clocks) for _ in record.seating]
     forfeited_at = {fault.seat: fault.move for fault in record.faults if fault.forfeit}
     faults = {

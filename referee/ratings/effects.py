@@ -158,10 +158,10 @@ def _between_matches(pairs: Ints, leads: Floats) -> tuple[Floats, Flags]:
 
 
 def _widening(pairs: Ints) -> float:
-    """Return the factor by which the resamples of matches of two seats must differ more from the estimate.
+    """Return the factor by which the deviations of the resamples from the estimate must be enlarged, for tables of two seats.
 
     The estimates of `_between_matches` are differences from the mean of a pair, so M matches of P pairs have only M - P degrees of
-    freedom. Resamples assume M - 1.
+    freedom. Resamples assume M - 1, so their deviations are too small.
 
     Args:
         pairs: (M, 2) the bots of each match. Each pair has at least two matches.

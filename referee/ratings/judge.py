@@ -15,8 +15,8 @@ those that end a tournament early. So `confidence` and `margin` mean the same ev
 **The boundary** (`allowed_errors`) says how sure each look must be, so that all looks together give a wrong verdict with a fixed
 probability. A verdict is tested at several looks, and each test can be wrong. The looks share the allowed error in the way of Lan and
 DeMets (Discrete sequential boundaries for clinical trials, Biometrika 70, 1983), in proportion to the rounds: the looks in the first
-half of the rounds get half of the error. Only the first wrong test of a pair counts. The test of a look is often wrong together with
-an earlier one, so alone it may be wrong more often than the share of its look. The recursion of Armitage, McPherson and Rowe (Repeated
+half of the rounds get half of the error. A pair with a wrong test at an earlier look does not count again. So the test of a
+look, taken alone, may be wrong more often than the share of its look. The recursion of Armitage, McPherson and Rowe (Repeated
 significance tests on accumulating data, JRSS A 132, 1969) computes how much more often.
 
 The model: the lead of a bot, divided by its standard error, is normally distributed. If the true lead is 0, this

@@ -118,7 +118,7 @@ class MachineRow:
     host: Annotated[str, Column("host", wrap=True)]
     cpu: Annotated[str, Column("CPU", wrap=True, drop=1)]
     speed: Annotated[float, Column("speed", right=True, show=decimal(0), drop=2)]
-    """Mean `Machine.speed` in the games of the machine by all rulesets; if a tournament is selected, in its games."""
+    """Mean `Machine.speed` in all games of the machine, whatever their ruleset; if a tournament is selected, only in its games."""
     noise: Annotated[float | None, Column("noise", right=True, show=percent)]
     """Mean `Machine.noise` in the same games."""
     bot: Annotated[str, Column("bot", wrap=True)]

@@ -248,7 +248,10 @@ def find_judged_tournament(league: League, choice: GameFilter) -> TournamentStat
 
 
 def _can_have_games(league: League, name: str, ruleset: str | None) -> bool:
-    """Return True if a tournament has a stage with the ruleset. None means any ruleset. A damaged tournament may have one."""
+    """Return True if a tournament has a stage with the ruleset, or if `ruleset` is None.
+
+    Also return True for a damaged tournament, because its stages are not known.
+    """
     if ruleset is None:
         return True
     try:

@@ -190,7 +190,7 @@ class Workshop:
             return hash_content(source, variant)
 
     def has(self, name: str, content_hash: str) -> bool:
-        """Return whether there is a finished copy with this content, and it still has its manifest."""
+        """Return whether a finished copy with this content exists and still has its manifest."""
         home = self._home(name, content_hash)
         return (home / _READY).exists() and (home / _BOT / FILE_NAME).exists()
 

@@ -66,7 +66,7 @@ class Access:
     link: Path | None = None
     """The folder of the socket that connects the program with the referee."""
     home: Path | None = None
-    """A folder that a build may write to. A sandbox shows this folder at the path `find_build_home`."""
+    """A folder that a build may write to. A sandbox shows this folder at the path that `find_build_home` returns."""
     writable: tuple[Path, ...] = ()
     """Folders in which the program may change everything. The program's own folder may be one of these."""
     readable: tuple[Path, ...] = ()

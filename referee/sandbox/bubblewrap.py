@@ -96,7 +96,7 @@ def command_line(
 
 
 def _counts_by_namespace() -> bool:
-    """Return whether limits that are set in a user namespace count only this namespace, as from Linux 5.14 on."""
+    """Return whether the kernel counts limits separately for each user namespace, as Linux does since 5.14."""
     return [int(part) for part in re.findall(r"\d+", platform.release())[:2]] >= [5, 14]
 
 
@@ -143,8 +143,8 @@ def find_build_home() -> Path:
     """Return the path at which a sandbox shows the new home folder of a build. Raises UserError if the user has none.
 
     It is the path of the user's home folder, because some tools accept a copied cache only at the path of the original.
-    But if that is / or a folder of the system, the new home folder would hide files that the build needs. Then it is
-    `_BUILD_HOME`.
+    But if HOME is /, /tmp or a folder of the system, the new home folder would hide files that the build needs. Then the path is
+    `_BUILD_HOME`, and also if HOME is not an absolute path.
     """
     home = Path(os.path.normpath(require_home()))
     needed = {"usr", "etc", "proc", "dev", *_ROOT_FOLDERS}
@@ -289,17 +289,17 @@ def _base_of_virtual_environment(folder: Path) -> Path | None:
 
 
 def _is_private(folder: Path) -> bool:
-    """Return whether a folder may contain private files: a home folder, its parents, and `.local` in it."""
+    """Return whether a folder may contain private files: a home folder, a parent of one, or any folder `.local`."""
     resolved = folder.resolve()
     return resolved.name == ".local" or resolved in _home_folders(find_home() or Path("/"))
 
 
 @cache
 def _home_folders(home: Path) -> frozenset[Path]:
-    """Return the home folders of all accounts, their parents, and what may be behind a link `~/.local`.
+    """Return the home folders of all accounts, their parents, and the target of `~/.local` if it is a link.
 
-    PATH can name folders of a home folder that is not in HOME, for example after sudo. Not every system lists all
-    accounts, so ask for those of the referee's user and of the caller of sudo by their names too.
+    PATH can name folders of a home folder that is not in HOME, for example after sudo. Some systems do not list
+    all accounts. So the accounts of the referee's user and of the caller of sudo are also looked up one by one.
 
     Args:
         home: the home folder of the referee's user.

@@ -27,7 +27,7 @@ _PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
 MONITOR_PERIOD_S = 0.5
 """The time between two checks of a program that is in use."""
 _RESIDENT_MULTIPLE = 16
-"""How many times its memory limit the processes of a tree may have mapped, if shared memory counts in each mapping.
+"""The resident memory of a process tree may be at most this multiple of its memory limit. Shared memory counts in each mapping.
 
 The kernel takes about 40 ms for each mapped GiB to count shared memory once, even if all of it is the same few pages.
 This multiple limits that time, and is enough for 16 processes that share all their memory.
@@ -117,8 +117,8 @@ class ResourceMonitor:
             return None
         if resident_kib > limit_mib * 1024 * _RESIDENT_MULTIPLE:
             detail = (
-                f"has mapped {resident_kib // 1024} MiB of memory, if shared memory counts in each mapping;"
-                f" at most {_RESIDENT_MULTIPLE} times its limit of {limit_mib} MiB is allowed"
+                f"has {resident_kib // 1024} MiB of resident memory, with shared memory counted in each mapping;"
+                f" at most {_RESIDENT_MULTIPLE} times its limit of {limit_mib} MiB are allowed"
             )
             return Forfeit(Cause.OOM, Evidence(detail=detail))
         # in a thread, because the kernel can take a second if the program maps the same memory many times

@@ -10,8 +10,8 @@ stage may be shorter. Each stage has these properties:
 - Each bot has each other bot as left neighbour about equally often. `choose_orders` searches for such orders.
 
 Stages take turns: the next round is always from the stage with the fewest games so far. If a stage must let
-some bots play more often than others, it prefers the bots that play least in the earlier stages of the list. Bots that
-have met less in the earlier stages meet more (`places`).
+some bots play more often than others, it prefers the bots that play least in the earlier stages of the list. Pairs of bots that
+have met less often in the earlier stages meet more often (`positions`).
 
 The tables of a stage come from these sources:
 
@@ -41,7 +41,7 @@ from referee.schedule import BotTable, Match, Stage, check_stages, expand_matche
 from referee.schedule.cyclic_orders import choose_orders
 from referee.schedule.cyclic_tables import cyclic_tables
 from referee.schedule.designs import Design, neighbour_design, pair_design
-from referee.schedule.places import choose_places, count_meetings
+from referee.schedule.positions import assign_bots, count_meetings
 from referee.schedule.table_search import search_tables
 
 _LOOK_AHEAD = 64
@@ -201,7 +201,7 @@ def interleave_rounds(
 def _rounds(bots: int, stages: Sequence[Stage]) -> Iterator[list[list[BotTable]]]:
     """Yield, for each stage, the list of its rounds. The bots of each table are in clockwise order.
 
-    `choose_places` chooses the bots for the tables.
+    `assign_bots` says which bot has which number in the tables.
     """
     played = [0] * bots
     meetings = np.zeros((bots, bots))
@@ -209,8 +209,10 @@ def _rounds(bots: int, stages: Sequence[Stage]) -> Iterator[list[list[BotTable]]
     for stage in stages:
         rounds = compute_tables(bots, stage.seats, stage.matches)
         tables = list(chain.from_iterable(rounds))
-        names = choose_places(meetings, played, tables)
-        renamed = [[tuple(names[place] for place in table) for table in each] for each in rounds]
+        names = assign_bots(meetings, played, tables)
+        renamed = [
+            [tuple(names[position] for position in table) for table in each] for each in rounds
+        ]
         for bot in chain.from_iterable(chain.from_iterable(renamed)):
             played[bot] += 1
         meetings += count_meetings(bots, list(chain.from_iterable(renamed)))

@@ -5,8 +5,8 @@ An extension adds games. Existing games keep their numbers, deals and lanes.
 - If all tables play, the extension adds rounds. Each table seats its bots in the same cyclic order as if the
   tournament had been created with the larger number of rounds.
 - If the stages are balanced, the extension adds another balanced choice to each stage. If the new choice must
-  let some bots play more often than others, it prefers bots that have played less in the earlier choices. Bots that have met less
-  in the earlier choices meet more.
+  let some bots play more often than others, it prefers bots that have played less in the earlier choices. Pairs of
+  bots that have met less often in the earlier choices meet more often.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ ALGORITHMS = MappingProxyType(
 """The algorithms by name. The database stores the name.
 
 If an algorithm is changed and makes other schedules, give the changed algorithm a new name and keep the old
-one. Verification must be able to compute old schedules again. There are two exceptions, which need not be computed again: `balanced-1`
-once lost matches of 25 bots at tables of 4, and both balanced choices once repeated the same tables in later stages. The name of a ladder is also that of the choice at its
-looks: of everything that `tournament/ladder.py` and `ratings/information.py` compute.
+one. Verification must be able to compute old schedules again. Two kinds of old schedules are exceptions: those of
+25 bots at tables of 4, in which `balanced-1` lost matches; and balanced choices of `balanced-1` and `gauntlet-1` with several stages or
+an extension, which repeated the same tables. The name of a ladder is also that of the choice at its looks:
+of everything that `tournament/ladder.py` and `ratings/information.py` compute.
 """
 
 

@@ -210,8 +210,8 @@ def hold_lock_file(path: Path, where: str) -> Iterator[None]:
     """Hold the lock of a file. When this process ends or is killed, the lock is free.
 
     Raises UserError if another process has the lock, or if the file cannot be opened. The message begins with `where` or `path`.
-    A symbolic link is not opened: in a league folder from a stranger, it could name any file of this user, and the
-    lock file is overwritten.
+    A symbolic link is refused, because the lock file is overwritten: in a league folder from a stranger, the link could lead to
+    any file of this user.
     """
     flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
     try:

@@ -250,8 +250,11 @@ def _read_size(stream: gzip.GzipFile) -> int | None:
 
 
 def _check_number_of_fields(message: bytes) -> None:
-    """Raise ValueError if a record has more than `MAX_RECORD_FIELDS` fields, or a field of a type that records do not have."""
-    if len(message) <= 2 * MAX_RECORD_FIELDS:  # a field has at least two bytes
+    """Raise ValueError if a large record has more than `MAX_RECORD_FIELDS` fields, or a field of a type that records do not have.
+
+    A record of at most 2 × `MAX_RECORD_FIELDS` bytes is not checked: a field has at least two bytes, so it cannot have too many.
+    """
+    if len(message) <= 2 * MAX_RECORD_FIELDS:
         return
     place = 0
     for _ in range(MAX_RECORD_FIELDS):
@@ -268,7 +271,7 @@ def _check_number_of_fields(message: bytes) -> None:
 
 
 def _parse_varint(message: bytes, place: int) -> tuple[int, int]:
-    """Return the varint at a place of a message, and the place after it. A varint that is too long or cut off is cut there."""
+    """Return the varint at a place of a message, and the place after it. A varint that is too long or cut off is read up to there."""
     number = 0
     for index, byte in enumerate(message[place : place + _MAX_PROTOBUF_VARINT_SIZE]):
         number |= (byte & (_VARINT_MORE - 1)) << _VARINT_BITS * index

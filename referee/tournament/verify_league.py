@@ -87,8 +87,8 @@ class _Tables:
         _check_faults(record, self._faults[record.game_id])
         if record.game_id in self._stray_games:
             raise Difference(
-                "a row about this game has another tournament in the table results,"
-                " or a seat that does not exist in the table faults"
+                "its row in the table results names another tournament,"
+                " or a row about it in the table faults names a seat that the game does not have"
             )
 
 

@@ -86,7 +86,7 @@ class Workers:
         """The processes that were started, by the number of their worker."""
         self._hung: set[BaseProcess] = set()
         self._lacking: set[int] = set()
-        """The workers that have lacked descriptors, memory or threads. Their event loops may be broken, so they may fail to stop."""
+        """The workers that have lacked a resource. Their event loops may be broken, so they may fail to stop."""
 
     def __len__(self) -> int:
         return len(self._settings)
@@ -154,7 +154,7 @@ class Workers:
 
     @contextmanager
     def _report_shortage(self, number: int) -> Iterator[None]:
-        """Raise RefereeError instead of an error if the error shows that descriptors, memory or threads are missing."""
+        """Raise RefereeError instead of an error if the error shows that the machine lacks a resource; see `describe_shortage`."""
         try:
             yield
         except (OSError, RuntimeError) as error:

@@ -103,8 +103,8 @@ class LinkoGame(pyspiel.Game):
         length = bound_game_length(ruleset, given["players"])
         if length > _MAX_LENGTH:
             raise ValueError(
-                f"max_turns is {ruleset.max_turns}; choose fewer, because OpenSpiel allows at most"
-                f" {_MAX_LENGTH:,} decisions in a game, and here are up to {length:,}"
+                f"max_turns is {ruleset.max_turns}; choose a smaller number: with this one a game can have"
+                f" {length:,} decisions, and OpenSpiel allows at most {_MAX_LENGTH:,}"
             )
         info = pyspiel.GameInfo(
             num_distinct_actions=ACTIONS,

@@ -64,8 +64,9 @@ class BackgroundRatings:
             games: the selected games, in schedule order.
             patience_s: how long to wait for the computation, in seconds; None to wait without a limit.
 
-        Raises NotReadyError if the computation is not finished after `patience_s`, and at once if there are many games, no
-        checkpoint and a `patience_s`. The computation goes on. A later call with the same object `games` returns its result.
+        Raises NotReadyError if the computation is not finished after `patience_s`. If there are many games and no checkpoint, it
+        is raised at once, unless `patience_s` is None. The computation goes on. A later call with the same object
+        `games` returns its result.
         """
         if patience_s is not None and self._takes_long(games):
             patience_s = 0.0

@@ -57,8 +57,8 @@ def write_report(views: LeagueViews, name: str, output: Path) -> ReportSize:
 def _new_folder(output: Path) -> Iterator[Path]:
     """Provide an empty folder that takes the place of `output` if no error is raised, and is removed otherwise.
 
-    If `output` exists, it stays, because it may be the working directory or a link: the folder is in it, and its content is
-    moved up at the end.
+    An existing `output` is not replaced, because it may be the working directory or a link. Then the new folder is made inside
+    `output`, and its files are moved into `output` at the end.
     """
     try:
         if output.exists() and (not output.is_dir() or any(output.iterdir())):

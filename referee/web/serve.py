@@ -274,7 +274,7 @@ class Feed:
     async def _watch(self) -> None:
         """Poll the league. An error ends no stream: the league may be readable again at the next poll.
 
-        An error that the project does not raise on purpose is printed, but not again at each poll until the next success.
+        An unexpected error is printed once. It is printed again only if a poll has succeeded meanwhile.
         """
         printed = False
         while True:
@@ -292,7 +292,10 @@ class Feed:
             await asyncio.sleep(POLL_S)
 
     def _note(self, mark: int) -> None:
-        """Send an event if the mark is new, also at the first poll, because the first event was sent before."""
+        """Send an event if the change mark is new.
+
+        The first poll always sends one, because the league may have changed since the first event of a stream.
+        """
         if mark != self._mark:
             self._mark = mark
             self._changes += 1

@@ -153,8 +153,8 @@ async def test_very_many_mappings_are_charged_without_a_walk_through_all_pages(s
     fault = await launched.breach()
     assert fault.cause is Cause.OOM
     assert re.fullmatch(
-        r"has mapped 5\d\d MiB of memory, if shared memory counts in each mapping;"
-        r" at most 16 times its limit of 31 MiB is allowed",
+        r"has 5\d\d MiB of resident memory, with shared memory counted in each mapping;"
+        r" at most 16 times its limit of 31 MiB are allowed",
         fault.evidence.detail,
     )
 

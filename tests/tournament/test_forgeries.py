@@ -87,7 +87,7 @@ def test_change_in_a_league_is_found(folder, change):
         verify_league(folder)
 
 
-STRAY = r"^cup-1: a row about this game has another tournament in the table results, or a seat that does not exist in the table faults$"
+STRAY = r"^cup-1: its row in the table results names another tournament, or a row about it in the table faults names a seat that the game does not have$"
 FAULT = (
     "INSERT INTO faults (game_id, seat, cause, forfeit, move, detail, elapsed_us, stderr_tail)"
     " VALUES (1, {seat}, '{cause}', 1, 0, '', 0, '')"

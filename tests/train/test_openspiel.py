@@ -337,7 +337,7 @@ def test_resampled_state_can_be_resampled_for_the_same_player_only():
         ("linko(ruleset=poker)", "unknown ruleset 'poker'; choose one of"),
         ("linko(ruleset=duel,players=3)", "duel is for 2 players, not 3"),
         ("linko(max_turns=0)", "max_turns is 0, but it must be at least 1"),
-        ("linko(max_turns=300000000)", "max_turns is 300000000; choose fewer, because OpenSpiel"),
+        ("linko(max_turns=300000000)", "max_turns is 300000000; choose a smaller number"),
         ("linko(end_on=never)", "unknown end_on 'never'; choose one of deck-and-display, deck"),
         ("linko(ghost_snatch=optional)", "basic has no ghost, so it has no ghost_snatch"),
     ],

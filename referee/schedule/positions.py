@@ -1,0 +1,76 @@
+"""Say which bot has which position in the tables of a later stage, so that pairs which have met less often meet more often.
+
+Equal stages have equal tables. If every bot kept its position in them, an extension would only repeat the tables of its stage, and
+pairs that have never met would never meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+import numpy as np
+import numpy.typing as npt
+
+from referee.schedule import BotTable
+
+Meetings = npt.NDArray[np.float64]
+"""How often each bot has met each other bot; shape (bots, bots), symmetric, with zeros on the diagonal."""
+_EFFORT = 2_000_000_000
+"""How many multiplications `assign_bots` may take, about one second of CPU time. A swap takes as many as the cube of the number of
+bots."""
+
+
+def count_meetings(bots: int, tables: Sequence[BotTable]) -> Meetings:
+    """Return how often the bots 0, 1, … meet at some tables."""
+    meetings = np.zeros((bots, bots))
+    for table in tables:
+        meetings[np.ix_(table, table)] += 1
+    np.fill_diagonal(meetings, 0)
+    return meetings
+
+
+def assign_bots(before: Meetings, played: Sequence[int], tables: Sequence[BotTable]) -> list[int]:
+    """Return the bot for each position of a stage. Positions are the numbers in its tables, from 0, as many as there are bots.
+
+    A bot that has played less before gets a position with more matches. Bots with the same number of matches can be exchanged, and so
+    can positions with the same number. In the first stage they are taken in the order of their numbers. In later stages they are
+    shuffled first. Then the function swaps two bots, again and again. It always takes the swap that most reduces the sum of the squared
+    numbers of meetings of all pairs. It stops when no swap reduces this sum, or when `_EFFORT` is used up.
+
+    Args:
+        before: the meetings in the stages before.
+        played: for each bot, its number of matches in the stages before.
+        tables: the tables of the stage.
+    """
+    bots = len(played)
+    rank = Random(0).random if before.any() else int  # noqa: S311 - no secret
+    own = np.bincount(np.concatenate(tables), minlength=bots)
+    most_first = sorted(range(bots), key=lambda position: (-own[position], rank()))
+    least_first = sorted(range(bots), key=lambda bot: (played[bot], rank()))
+    positions = np.empty(bots, dtype=np.intp)
+    positions[least_first] = most_first
+    meetings, totals = count_meetings(bots, tables), np.array(played)
+    for _ in range(_EFFORT // bots**3):
+        new, matches = meetings[np.ix_(positions, positions)], own[positions]
+        is_equal = (matches[:, None] == matches) | (totals[:, None] == totals)
+        gains = np.where(is_equal, _gains(before, new), 0)
+        first, second = divmod(int(gains.argmax()), bots)
+        if gains[first, second] <= 0:
+            break
+        positions[[first, second]] = positions[[second, first]]
+    found = [0] * bots
+    for bot, position in enumerate(positions):
+        found[position] = bot
+    return found
+
+
+def _gains(before: Meetings, new: Meetings) -> Meetings:
+    """Return, for each two bots, by how much a swap of their positions reduces the sum of `before * new` over all pairs.
+
+    Since (before + new)² = before² + 2 · before · new + new², and a swap does not change the sums of before² and new², the sum of the
+    squares falls by twice as much.
+    """
+    products = before @ new
+    own = products.diagonal()
+    return 2 * (own[:, None] + own - products - products.T - 2 * before * new)
