@@ -26,6 +26,7 @@ SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSP
 _PATH_ERRORS = {
     errno.EACCES,
     errno.EEXIST,
+    errno.EINVAL,
     errno.EISDIR,
     errno.ELOOP,
     errno.ENAMETOOLONG,
@@ -159,6 +160,8 @@ class DamagedRecordError(UserError):
 
 class StoreError(RefereeError):
     """The database could not be written or read, because of a full disk, a lock, a read-only file or a stopped server.
+
+    `write_error` uses this error for other files too.
 
     A failed write has stored nothing, with one exception: if the connection to a server was lost during the commit, the server
     may have stored everything.

@@ -355,12 +355,11 @@ async def _wait(launched: RunningProgram, output: Output, limit_s: float) -> str
         except TimeoutError:
             return f"not finished after {limit_s:g} s"
         if code:
+            ended = f"exited with {code}" if code > 0 else f"ended by {signal_name(-code)}"
             fault = await launched.breach()
             if isinstance(fault, VoidGame):
                 raise fault
-            if fault is not None:
-                return fault.evidence.detail
-            return f"exited with {code}" if code > 0 else f"ended by {signal_name(-code)}"
+            return ended if fault is None else f"{ended}: {fault.evidence.detail}"
         if left := await list_left_running(launched):
             return f"has left {', '.join(left)} running: it must end every process that it starts"
         return None

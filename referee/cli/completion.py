@@ -154,8 +154,9 @@ def _list_words(kind: str, typed: Sequence[str]) -> Iterable[str]:
     from referee.store import GameChoice  # noqa: PLC0415
     from referee.store.league import League  # noqa: PLC0415 - loads the database
 
-    folder = Path(_value("--league", typed) or os.environ.get("REFEREE_LEAGUE") or DEFAULT_LEAGUE)
-    folder = folder.expanduser()  # the shell has not yet replaced a `~`
+    place = _value("--league", typed) or os.environ.get("REFEREE_LEAGUE") or DEFAULT_LEAGUE
+    # The shell has not yet replaced a `~`. `Path.expanduser` raises an error if there is no such user.
+    folder = Path(os.path.expanduser(place))  # noqa: PTH111
     db = _value("--db", typed) or os.environ.get(DB_VARIABLE)
     with suppress(RefereeError, OSError), League.open(folder, create=False, db=db) as league:
         if kind == "bots":

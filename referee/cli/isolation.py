@@ -155,9 +155,10 @@ def find_bots(
 ) -> Iterator[Path | StoredBot | Variant]:
     """Yield the `folders`, where a variant may stand for a folder, and then those of the `names` that are bots of a league. The league need not exist."""
     yield from folders
-    if League.exists_at(league, db):
+    wanted = tuple(names)
+    if wanted and League.exists_at(league, db):
         with League.open(league, create=False, db=db) as store:
-            for name in names:
+            for name in wanted:
                 with suppress(NotFoundError):
                     yield find_bot(store, name)
 

@@ -339,7 +339,8 @@ async def _load_bots(
     texts: Sequence[str], options: _BotOptions, workshop: Workshop
 ) -> tuple[BotSpec, ...]:
     """Return what is needed to start each bot. If the bots are kept, create the league if it does not exist."""
-    has_league = options.keep or League.exists_at(options.league, options.db)
+    needs_league = options.keep or not all(map(_is_path, texts))
+    has_league = options.keep or (needs_league and League.exists_at(options.league, options.db))
     opened = (
         League.open(options.league, create=options.keep, db=options.db)
         if has_league

@@ -74,6 +74,16 @@ def replay_moves(record: GameRecord) -> Iterator[ReplayedMove]:
     _check_result(record, game.outcome)
 
 
+def check_stored_record(record: GameRecord) -> None:
+    """Check the record of a game that a league has stored: `check_record`, and no opening, because such games are never stored.
+
+    Raises Difference at the first error.
+    """
+    check_record(record)
+    if find_first_request(record.moves) > 0:
+        raise Difference("move 1: the bot has replied after 0 us")
+
+
 def check_record(record: GameRecord) -> None:
     """Replay a whole record, and check its times and measurements. Raises Difference at the first error."""
     for _ in replay_moves(record):

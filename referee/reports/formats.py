@@ -140,11 +140,12 @@ def percent(share: float) -> str:
 def distinct_percents(one: float, other: float, places: int) -> tuple[str, str]:
     """Return two shares as texts such as `64 %`, with the fewest decimal places, from `places` on, that tell them apart.
 
-    A share below 1 is not rounded to 1.
+    A share is not rounded to 0 or 1.
     """
     texts = _percentage(one, places), _percentage(other, places)
+    is_rounded_to_0 = min(one, other) > 0 and _percentage(0, places) in texts
     is_rounded_to_1 = max(one, other) < 1 and _percentage(1, places) in texts
-    if is_rounded_to_1 or (texts[0] == texts[1] and one != other):
+    if is_rounded_to_0 or is_rounded_to_1 or (texts[0] == texts[1] and one != other):
         return distinct_percents(one, other, places + 1)
     return texts
 

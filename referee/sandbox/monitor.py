@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from referee.errors import Cause, Evidence, Forfeit, Shortage, VoidGame, describe_shortage
 from referee.sandbox import SPARE_PROCESSES, Limits, TotalUsage
@@ -20,6 +20,7 @@ from referee.sandbox.folders import ProgramFolder
 from referee.sandbox.launcher import RunningProgram
 from referee.sandbox.process_tree import PROCESS_TREES, read_proc_file
 
+T = TypeVar("T")
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _CPUCLOCK_SCHED = 2
 """Linux's flag for the CPU clock of a whole process; see `clock_getcpuclockid`."""
@@ -86,8 +87,10 @@ class ResourceMonitor:
         self.find_members()
         return self._measure_members()
 
-    async def breach(self) -> Forfeit | None:
+    async def breach(self) -> Forfeit | Shortage | None:
         """Return the fault if the tree exceeds its limit of memory or processes now, otherwise None.
+
+        If the machine lacks a thread to measure the memory, return a `Shortage`.
 
         It is also a fault if too many short-lived processes of the tree have ended since the last call.
         """
@@ -106,8 +109,8 @@ class ResourceMonitor:
             return Forfeit(Cause.TOO_MANY_PROCESSES, Evidence(detail=detail))
         return None
 
-    async def _find_excess_memory(self, resident_kib: int) -> Forfeit | None:
-        """Return the fault if the tree exceeds its memory limit, otherwise None.
+    async def _find_excess_memory(self, resident_kib: int) -> Forfeit | Shortage | None:
+        """Return the fault if the tree exceeds its memory limit, otherwise None. See `breach`.
 
         Args:
             resident_kib: the resident memory of the tree. Shared memory counts in each mapping.
@@ -122,7 +125,9 @@ class ResourceMonitor:
             )
             return Forfeit(Cause.OOM, Evidence(detail=detail))
         # in a thread, because the kernel can take a second if the program maps the same memory many times
-        taken_kib = await asyncio.to_thread(_total_proportional_kib, self._limited_members())
+        taken_kib = await _measure_in_thread(_total_proportional_kib, self._limited_members())
+        if isinstance(taken_kib, Shortage):
+            return taken_kib
         if taken_kib <= limit_mib * 1024:
             return None
         detail = f"takes {taken_kib // 1024} MiB of memory; its limit is {limit_mib} MiB"
@@ -226,6 +231,17 @@ def _parse_kib(lines: bytes, name: bytes) -> int:
     return int(value.split(None, 1)[0]) if value else 0
 
 
+async def _measure_in_thread(measure: Callable[[T], int], argument: T) -> int | Shortage:
+    """Return what `measure` returns in a thread. If the machine lacks a thread, return a `Shortage`."""
+    try:
+        return await asyncio.to_thread(measure, argument)
+    except RuntimeError as error:
+        missing = describe_shortage(error)
+        if missing is None:
+            raise
+        return Shortage(f"the bot cannot be measured: {missing}")
+
+
 async def wait_for_breach(
     program: RunningProgram, folder: ProgramFolder, limits: Limits, *, is_in_use: Callable[[], bool]
 ) -> Forfeit | VoidGame:
@@ -242,15 +258,11 @@ async def wait_for_breach(
         await asyncio.sleep(MONITOR_PERIOD_S)
         if period % _IDLE_PERIODS and not is_in_use():
             continue
-        try:
-            if (fault := await program.breach()) is not None:
-                return fault
-            scratch_kib = await asyncio.to_thread(folder.scratch_kib, enough_kib)
-        except RuntimeError as error:
-            missing = describe_shortage(error)
-            if missing is None:
-                raise
-            return Shortage(f"the bot cannot be measured: {missing}")
+        if (fault := await program.breach()) is not None:
+            return fault
+        scratch_kib = await _measure_in_thread(folder.scratch_kib, enough_kib)
+        if isinstance(scratch_kib, Shortage):
+            return scratch_kib
         if scratch_kib >= enough_kib:
             break
     detail = f"has more than its limit of {limits.scratch_mib} MiB in its scratch folder"

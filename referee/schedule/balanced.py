@@ -213,7 +213,8 @@ def _rounds(bots: int, stages: Sequence[Stage]) -> Iterator[list[list[BotTable]]
         renamed = [
             [tuple(names[position] for position in table) for table in each] for each in rounds
         ]
-        for bot in chain.from_iterable(chain.from_iterable(renamed)):
+        named = list(chain.from_iterable(renamed))
+        for bot in chain.from_iterable(named):
             played[bot] += 1
-        meetings += count_meetings(bots, list(chain.from_iterable(renamed)))
+        meetings += count_meetings(bots, named)
         yield renamed

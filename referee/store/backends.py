@@ -19,6 +19,7 @@ import os
 import shutil
 import socket
 import sqlite3
+import stat
 import threading
 import time
 from collections.abc import Iterator
@@ -124,7 +125,9 @@ class Sqlite:
     def may_exist(self) -> bool:
         """Return True if the file exists. Opening a missing file would create it."""
         try:
-            return Path(self.where).is_file()
+            return stat.S_ISREG(Path(self.where).stat().st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
         except OSError as error:  # such as "Permission denied"
             raise UserError(f"{self.where}: {error.strerror}") from error
 

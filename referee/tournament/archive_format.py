@@ -51,7 +51,8 @@ seats can have 1,000 strikes, so a record can have about 60 MB."""
 MAX_RECORD_FIELDS = 2**20
 """The most fields of a game record: one for each move and each fault, and a few others. 100,000 turns at a table of five have at
 most 1,000,109 moves. Without this limit a small hostile archive could take gigabytes: an empty fault has 2 bytes, which gzip
-compresses 1,000:1, but takes more than 100 bytes of memory when it is parsed."""
+compresses 1,000:1, but takes more than 100 bytes of memory when it is parsed. The numbers inside a field, such as the cards of the
+deck, are not counted: 64 MiB of them take about 1 GiB."""
 _MAX_EXTENSIONS = 1000
 """The most extensions of a tournament. Without this limit a hostile archive could make the check endless: an extension whose tables
 are a balanced choice of 1,000 bots takes about a second."""

@@ -25,6 +25,8 @@ from referee.web.views import LeagueViews
 
 _LIVE_ONLY = ("live.js", "sit.*", "htmx*")
 """The assets that only a server needs."""
+_UNFINISHED = ".report-"
+"""The name of a folder with an unfinished report begins with this text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +63,14 @@ def _new_folder(output: Path) -> Iterator[Path]:
     `output`, and its files are moved into `output` at the end.
     """
     try:
-        if output.exists() and (not output.is_dir() or any(output.iterdir())):
-            raise UserError(f"--output: {output} exists and is not an empty folder")
         exists = output.exists()
+        if exists and (not output.is_dir() or not all(map(_is_unfinished, output.iterdir()))):
+            raise UserError(f"--output: {output} exists and is not an empty folder")
+        for unfinished in output.iterdir() if exists else ():
+            shutil.rmtree(unfinished)
         place = output if exists else output.parent
         place.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=".report-", dir=place))
+        folder = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=place))
         try:
             yield folder
             if exists:
@@ -81,6 +85,11 @@ def _new_folder(output: Path) -> Iterator[Path]:
             raise
     except OSError as error:
         raise write_error(f"--output: {output} cannot be written", error) from error
+
+
+def _is_unfinished(path: Path) -> bool:
+    """Return True if a report that was killed has left this folder."""
+    return path.name.startswith(_UNFINISHED)
 
 
 class _Report:

@@ -79,11 +79,13 @@ class FaultLauncher(ProcessGroupLauncher):
         return self.fault
 
 
-@pytest.mark.parametrize("end", ["kill -KILL $$", "exit 2"])
-async def test_failed_build_that_exceeded_its_memory_says_so(tmp_path, end):
+@pytest.mark.parametrize(
+    ("end", "says"), [("kill -KILL $$", "ended by SIGKILL"), ("exit 2", "exited with 2")]
+)
+async def test_failed_build_that_exceeded_its_memory_says_so(tmp_path, end, says):
     fault = Forfeit(Cause.OOM, Evidence(detail="it has used up its 4096 MiB of memory"))
     result = await build(("sh", "-c", end), tmp_path, launcher=FaultLauncher(fault))
-    assert result.reason == "it has used up its 4096 MiB of memory"
+    assert result.reason == f"{says}: it has used up its 4096 MiB of memory"
 
 
 async def test_build_that_failed_because_the_machine_lacks_memory_charges_no_bot(tmp_path):

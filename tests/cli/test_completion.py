@@ -75,6 +75,12 @@ def test_league_in_the_home_folder_is_found(here):
     assert (done.returncode, done.stdout) == (0, "greedy\n")
 
 
+def test_unknown_home_folder_completes_nothing(here):
+    words = "referee bots show --league ~nobody-has-this-name/league "
+    done = here.referee(_REFEREE_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD="5")
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")
+
+
 @pytest.mark.extended("starts more commands")
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_other_shells_get_the_same_names(here, shell):

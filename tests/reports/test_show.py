@@ -90,6 +90,8 @@ def test_only_everything_is_100_percent_and_only_nothing_is_0(share, shown):
         ((0.5, 0.5), 1, ("50.0 %", "50.0 %")),
         ((1.0, 0.996), 0, ("100.0 %", "99.6 %")),
         ((0.9, 0.9997), 1, ("90.00 %", "99.97 %")),
+        ((0.03, 0.003), 0, ("3.0 %", "0.3 %")),
+        ((0.0, 0.3), 0, ("0 %", "30 %")),
     ],
 )
 def test_two_percentages_have_the_decimals_that_tell_them_apart(shares, places, shown):

@@ -142,6 +142,16 @@ def test_game_outside_tournaments_without_its_seats_is_found(tmp_path):
     sample.league.close()
 
 
+def test_game_outside_tournaments_without_its_first_times_is_found(tmp_path):
+    sample = SampleLeague(tmp_path)
+    record = sample.make_record(sample.tournament.schedule[0])
+    moves = (replace(record.moves[0], elapsed_us=0), *record.moves[1:])
+    sample.league.add_game(replace(record, game_id="play-1-1", moves=moves))
+    with pytest.raises(Difference, match=r"^play-1-1: move 1: the bot has replied after 0 us$"):
+        verify_free_games(sample.league)
+    sample.league.close()
+
+
 @pytest.mark.parametrize("change", FORGERIES, ids=lambda change: change.__name__)
 def test_change_in_a_league_with_other_terms_is_found(folder, change):
     forge(folder, change, terms=True)

@@ -137,6 +137,13 @@ def test_folder_with_files_is_refused_and_not_changed(league, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["note.txt"]
 
 
+def test_what_a_killed_report_has_left_is_removed(league, tmp_path, monkeypatch):
+    monkeypatch.setattr(_Report, "_list_pages", lambda *_: {})
+    (tmp_path / ".report-killed" / "static").mkdir(parents=True)
+    write_report(LeagueViews(league), "cup", tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["boards", "phrases.js", "static"]
+
+
 @pytest.mark.parametrize("output", [".", "link", "new/inner"])
 def test_report_is_written_into_an_empty_folder_or_a_new_one(league, tmp_path, monkeypatch, output):
     monkeypatch.setattr(_Report, "_list_pages", lambda *_: {})
