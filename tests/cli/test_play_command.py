@@ -171,6 +171,15 @@ def test_wrong_clocks_are_refused(here, options, message):
     assert done.stderr.startswith(message)
 
 
+@pytest.mark.extended("plays a game with real bots")
+def test_folders_play_beside_a_league_that_cannot_be_opened(here):
+    closed = here.folder / ("x" * 300)
+    assert here.referee("play", GREEDY, RANDOM, "--league", closed).returncode == 0
+    done = here.referee("play", GREEDY, "random", "--league", closed)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "File name too long" in done.stderr
+
+
 @pytest.mark.extended("plays games with real bots")
 def test_logs_have_the_output_and_the_messages_of_each_game_and_bot(here):
     talks = here.bot("talks", TALKS)
