@@ -24,8 +24,8 @@ these properties:
 Quotas guarantee the second and the third property. A quota is the number of meetings of one challenger with
 one bot of the field in one stage. The quotas of a challenger add up to the number of seats for the field at
 all its tables. If this sum is a multiple of the size of the field, the quotas are equal. If not, some bots of
-the field get one extra meeting: those with the fewest extra meetings so far, and among them those that this challenger has met
-least in the stages before.
+the field get one extra meeting: those with the fewest extra meetings so far, in all stages and then in this one. Among equal
+bots those come first that this challenger has met least in the stages before.
 
 Then the tables are filled one by one. A bot must take part if its remaining quota equals the number of
 remaining matches of the challenger. The other places go to bots that have played least. Among bots that
@@ -224,7 +224,7 @@ class _Quotas:
         self._first = 0
         """The challenger of the first match of the next stage."""
         self._extra: Counter[int] = Counter()
-        """How many extra meetings each bot of the field has had."""
+        """How many extra meetings each bot of the field has had in all stages."""
         self._played: Counter[int] = Counter()
         self._met: Counter[tuple[int, int]] = Counter()
 
@@ -236,7 +236,8 @@ class _Quotas:
         turns = [in_turn[number % self._challengers] for number in range(matches)]
         self._first = (self._first + matches) % self._challengers
         left = Counter(turns)
-        quotas = {bot: self._quota(bot, left[bot] * (seats - 1)) for bot in in_turn}
+        extra = Counter[int]()
+        quotas = {bot: self._quota(bot, left[bot] * (seats - 1), extra) for bot in in_turn}
         tables = []
         for challenger in turns:
             table = self._fill(seats - 1, quotas[challenger], left[challenger])
@@ -246,20 +247,22 @@ class _Quotas:
             tables.append((challenger, *sorted(table)))
         return tables
 
-    def _quota(self, challenger: int, places: int) -> dict[int, int]:
+    def _quota(self, challenger: int, places: int, extra: Counter[int]) -> dict[int, int]:
         """Return how often a challenger meets each bot of the field in a stage.
 
         Args:
             challenger: the challenger.
+            extra: how many extra meetings each bot of the field has had in this stage. The function adds those of the challenger.
             places: the number of places for bots of the field at all the challenger's tables together.
         """
         times, more = divmod(places, len(self._field))
         quota = dict.fromkeys(self._field, times)
         in_turn = sorted(
-            self._field, key=lambda bot: (self._extra[bot], self._met[challenger, bot])
+            self._field, key=lambda bot: (self._extra[bot], extra[bot], self._met[challenger, bot])
         )
         for bot in in_turn[:more]:
             quota[bot] += 1
+            extra[bot] += 1
             self._extra[bot] += 1
         return quota
 
