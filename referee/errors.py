@@ -159,9 +159,7 @@ class DamagedRecordError(UserError):
 
 
 class StoreError(RefereeError):
-    """The database could not be written or read, because of a full disk, a lock, a read-only file or a stopped server.
-
-    `write_error` uses this error for other files too.
+    """The database, or an output file such as a report, could not be written or read: a full disk, a lock, or a stopped server.
 
     A failed write has stored nothing, with one exception: if the connection to a server was lost during the commit, the server
     may have stored everything.
@@ -245,5 +243,9 @@ def cut_lines(lines: Sequence[str], first: int, last: int) -> list[str]:
     left_out = len(lines) - first - last
     if left_out <= 0:
         return list(lines)
-    count = "1 line" if left_out == 1 else f"{left_out} lines"
-    return [*lines[:first], f"… {count} left out …", *lines[-last:]]
+    return [*lines[:first], f"… {count_text(left_out, 'line')} left out …", *lines[-last:]]
+
+
+def count_text(number: int, noun: str) -> str:
+    """Return a number with its noun, such as `1 game` or `3 games`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

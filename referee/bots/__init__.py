@@ -9,6 +9,8 @@ processes and plays games with them. `referee.sandbox` starts, limits and ends a
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -36,3 +38,8 @@ class BotSpec:
     """The names of the rulesets that the bot plays."""
     transport: Transport = "unix"
     limits: Limits = DEFAULT_LIMITS
+
+
+def python_path() -> dict[str, str]:
+    """Return the PATH with which `python3` is the Python of the referee, as it is for bots that play."""
+    return {"PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"}

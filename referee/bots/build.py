@@ -26,7 +26,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from referee.bots import PYTHON_PACKAGES
+from referee.bots import PYTHON_PACKAGES, python_path
 from referee.bots.fetch import (
     PROXY_PORT,
     Fetch,
@@ -37,7 +37,6 @@ from referee.bots.fetch import (
     isolated_environment,
     list_caches,
     plan_fetches,
-    python_path,
     rustup_folders,
     take_result,
 )
@@ -343,7 +342,7 @@ def _existing(paths: Sequence[Path]) -> tuple[Path, ...]:
 async def _wait(launched: RunningProgram, output: Output, limit_s: float) -> str | None:
     """Wait for the end of a fetch or build, and kill all its processes that still run. Return why it failed; None if it succeeded.
 
-    Raises `VoidGame` if it failed because the machine lacks memory.
+    Raises `VoidGame` if the program failed and the machine lacks memory, or a thread to measure the program.
     """
     pipes = [
         pipe for pipe in (launched.process.stdout, launched.process.stderr) if pipe is not None

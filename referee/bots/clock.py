@@ -263,9 +263,9 @@ class PendingRequests:
             self._arm_timer(batch.deadline_ns)
 
     def add_times(self, evidence: Evidence, request: PendingRequest) -> Evidence:
-        """Return the evidence with the time of a request so far; 0 if it was not written yet.
+        """Return the evidence with the time since a request was written; 0 if it was not written yet.
 
-        In a batch this is its share. Then the time and the size of the batch are added too.
+        If several requests are in the batch, this time is the request's share, and the time and the size of the batch are added.
         """
         batch = request.batch
         if batch is None:

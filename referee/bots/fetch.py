@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import getproxies_environment
 
-from referee.bots import PYTHON_PACKAGES
+from referee.bots import PYTHON_PACKAGES, python_path
 from referee.bots.dependencies import CHECKS
 from referee.bots.registries import Registries, bare_url
 from referee.errors import UserError
@@ -269,11 +269,6 @@ def isolated_environment(home: Path) -> dict[str, str]:
     if rustup := rustup_folders():
         own["RUSTUP_HOME"] = str(rustup[0])
     return own | {"HOME": str(home), "TMPDIR": str(home)}
-
-
-def python_path() -> dict[str, str]:
-    """Return the PATH with which `python3` is the Python of the referee, as it is for bots that play."""
-    return {"PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"}
 
 
 def rustup_folders() -> tuple[Path, ...]:

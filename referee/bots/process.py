@@ -7,14 +7,12 @@ the program ends or exceeds a limit. `referee.sandbox` starts and measures the p
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
-import sys
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from referee.bots import PYTHON_PACKAGES, BotSpec
+from referee.bots import PYTHON_PACKAGES, BotSpec, python_path
 from referee.bots.attach import AttachLauncher
 from referee.bots.clock import Clock
 from referee.bots.logs import LogSettings
@@ -193,7 +191,7 @@ class BotProcess:
                     self.spec.command,
                     folder=self.spec.folder,
                     environment={
-                        "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}",
+                        **python_path(),
                         "HOME": scratch,
                         "TMPDIR": scratch,
                         "LANG": "C.UTF-8",

@@ -9,16 +9,13 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import re
 import stat
-import time
 from collections.abc import Container, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from pathspec import GitIgnoreSpec
-
+from referee.bots.ignore_files import IGNORE_FILE, MAX_IGNORE_BYTES, IgnoreFiles
 from referee.errors import UserError
 from referee.sandbox.folders import remove_folder
 
@@ -32,17 +29,11 @@ _BUILT_FACTOR = 10
 """After its build, a snapshot may have this many times as many bytes and entries, because compilers leave many files."""
 _CHUNK = 1 << 20
 _ALWAYS_IGNORED = (".git", ".git/", "__pycache__/")
-"""`.git` is a file in a worktree or submodule of git, and contains an absolute path then."""
-_IGNORE_FILE = ".gitignore"
-_MAX_IGNORE_KIB, _MAX_RULES, _MAX_STARS = 64, 1000, 3
-"""The largest size of a `.gitignore` file in KiB, the most lines in it, and the most runs of `*` in a line."""
-_MAX_RULES_S = 10.0
-"""The most CPU time to read all `.gitignore` files of a folder and to test all its paths by their rules."""
-_STARS = re.compile(r"\*+")
+"""In a worktree or submodule of git, `.git` is a file with a path of this machine, so it must not change the content hash."""
 _OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _HINT = "; remove the files that the bot does not need"
-_BUILT_HINT = f"; list the files that the build creates or downloads in {_IGNORE_FILE}"
+_BUILT_HINT = f"; list the files that the build creates or downloads in {IGNORE_FILE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,62 +62,6 @@ class _Entry:
     """Type and permissions, as in `st_mode`."""
     size: int
     """The number of bytes, as in `st_size`."""
-
-
-class _RulesTimer:
-    """Limits the CPU time for all `.gitignore` files of one folder that is copied.
-
-    Args:
-        folder: the folder, for the message.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._left_s = _MAX_RULES_S
-
-    @contextmanager
-    def measure(self) -> Iterator[None]:
-        """Add the CPU time of a block. Raises `UserError` after the block if it took more than what was left."""
-        began_s = time.thread_time()
-        yield
-        self._left_s -= time.thread_time() - began_s
-        if self._left_s < 0:
-            raise UserError(
-                f"{self._folder}: its {_IGNORE_FILE} files take more than {_MAX_RULES_S:g} s of CPU time;"
-                " write fewer rules, or rules with fewer `*`"
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class _IgnoreFiles:
-    """The `.gitignore` files on the path from the copied folder to one of its subfolders."""
-
-    timer: _RulesTimer
-    """The timer of the copied folder."""
-    rules: tuple[tuple[PurePosixPath, GitIgnoreSpec], ...] = ()
-    """The rules of each file, with the folder of the file."""
-
-    def read(self, descriptor: int, below: PurePosixPath, folder: Path) -> _IgnoreFiles:
-        """Return these files and, if the subfolder `below` has one, its `.gitignore` file.
-
-        Args:
-            descriptor: a descriptor of the subfolder.
-            below: the subfolder, relative to the copied folder.
-            folder: the path of the subfolder, for messages.
-        """
-        with self.timer.measure():
-            rules = _read_rules(descriptor, folder)
-        return self if rules is None else replace(self, rules=(*self.rules, (below, rules)))
-
-    def match(self, path: PurePosixPath, *, is_folder: bool) -> bool:
-        """Return whether git would ignore a path. The last rule that matches the path decides."""
-        is_ignored = False
-        for base, rules in self.rules:
-            text = f"{path.relative_to(base)}{'/' if is_folder else ''}"
-            with self.timer.measure():
-                matched = rules.check_file(text).include
-            is_ignored = is_ignored if matched is None else matched
-        return is_ignored
 
 
 def take(
@@ -211,7 +146,7 @@ def _copy(
     left_out = {(each.stat().st_dev, each.stat().st_ino) for each in with_parents if each.exists()}
     hint = _BUILT_HINT if built else _HINT
     links = []
-    ignored = _IgnoreFiles(_RulesTimer(folder)) if built else None
+    ignored = IgnoreFiles.start(folder) if built else None
     with closing(_entries(folder, PurePosixPath(), None, ignored, left_out)) as found:
         for count, entry in enumerate(found, 1):
             source, target = folder / entry.path, into / entry.path
@@ -246,7 +181,7 @@ def _entries(
     folder: Path,
     below: PurePosixPath,
     parent: int | None,
-    ignored: _IgnoreFiles | None,
+    ignored: IgnoreFiles | None,
     left_out: Container[tuple[int, int]],
     *,
     always_ignored: Container[str] = _ALWAYS_IGNORED,
@@ -261,7 +196,8 @@ def _entries(
         below: the subfolder to begin with, relative to `folder`.
         parent: a descriptor of the folder that contains `below`; None if `below` is `folder` itself.
         ignored: the `.gitignore` files above `below`; None if `.gitignore` files have no effect.
-        left_out: device and inode number of the copy, and of each folder that contains it.
+        left_out: device and inode number of the copy, of the second folder that is left out, and of each folder that contains one
+            of them.
         always_ignored: names that are always left out; a folder's name ends with a slash.
     """
     if len(below.parts) > MAX_DEPTH:
@@ -273,8 +209,9 @@ def _entries(
         with _show_whole_path(here):
             descriptor = os.open(below.name, _OPEN_FOLDER | os.O_NOFOLLOW, dir_fd=parent)
     try:
-        if ignored is not None:
-            ignored = ignored.read(descriptor, below, here)
+        file = here / IGNORE_FILE
+        if ignored is not None and (data := _read_ignore_file(descriptor, file)) is not None:
+            ignored = ignored.add(below, file, data)
         for name in sorted(os.listdir(descriptor), key=os.fsencode):  # noqa: PTH208 - not a path
             path = below / name
             with _show_whole_path(folder / path):
@@ -305,20 +242,18 @@ def _show_whole_path(path: Path) -> Iterator[None]:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
-def _read_rules(parent: int, folder: Path) -> GitIgnoreSpec | None:
-    """Return the rules of the `.gitignore` file of a folder; None if there is no such file. A link or a folder has no effect.
+def _read_ignore_file(parent: int, file: Path) -> bytes | None:
+    """Return the content of a `.gitignore` file; None if there is no such file. A link or a folder has no effect.
 
-    The number of rules and of their stars is limited, because the time to test a path grows quickly with both, and the
-    CPU time is checked only after each test.
+    Of a file that is too large, only a part is returned, which `IgnoreFiles.add` refuses.
 
     Args:
         parent: a descriptor of the folder.
-        folder: the path of the folder, for messages.
+        file: the path of the file, for messages.
     """
-    file = folder / _IGNORE_FILE
     try:
         with _show_whole_path(file):
-            descriptor = os.open(_IGNORE_FILE, _OPEN_FILE, dir_fd=parent)
+            descriptor = os.open(IGNORE_FILE, _OPEN_FILE, dir_fd=parent)
     except OSError as error:
         if error.errno in {errno.ENOENT, errno.ELOOP, errno.ENXIO}:
             return None
@@ -328,21 +263,9 @@ def _read_rules(parent: int, folder: Path) -> GitIgnoreSpec | None:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return None
         with open(descriptor, "rb", closefd=False) as opened:
-            data = opened.read((_MAX_IGNORE_KIB << 10) + 1)
+            return opened.read(MAX_IGNORE_BYTES + 1)
     finally:
         os.close(descriptor)
-    # as git does: it skips a byte order mark, and only \n and \r\n end a line
-    text = data.decode("utf-8-sig", errors="replace").removesuffix("\n")
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
-    if len(data) > _MAX_IGNORE_KIB << 10 or len(lines) > _MAX_RULES:
-        raise UserError(f"{file}: more than {_MAX_IGNORE_KIB} KiB or {_MAX_RULES} lines")
-    for number, line in enumerate(lines, 1):
-        if len(_STARS.findall(line)) > _MAX_STARS and not line.startswith("#"):
-            raise UserError(f"{file}: line {number}: more than {_MAX_STARS} wildcards in a rule")
-    try:
-        return GitIgnoreSpec.from_lines(lines)
-    except ValueError as error:
-        raise UserError(f"{file}: {error}") from error
 
 
 def _check_size(folder: Path, count: int, size: int, hint: str, *, factor: int = 1) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from referee.errors import BotFault, Cause
+from referee.errors import BotFault, Cause, count_text
 from referee.records import BotId
 from referee.roster.workshop import Copy
 from referee.rules.actions import Action, Choice, Decision, DecisionKind, DrawDisplay, Play
@@ -228,8 +228,3 @@ def join_names(names: Iterable[str]) -> str:
     """Join at least one name to a text such as `classic, basic and duel`."""
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last
-
-
-def count_text(number: int, noun: str) -> str:
-    """Return a number with its noun, such as `1 game` or `3 games`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -17,7 +17,6 @@ from referee.check import (
     StepFailure,
     StepVerdict,
     Strength,
-    count_text,
     dropped_text,
     inform,
     kind_name,
@@ -30,7 +29,7 @@ from referee.check.game_steps import ConcurrencySteps, measure_strength
 from referee.check.games import TableSize, list_variants, plan_games, play_in_sequence
 from referee.check.lifecycle_steps import ShutdownSteps, StartUpSteps
 from referee.clocks import Clocks
-from referee.errors import UserError
+from referee.errors import UserError, count_text
 from referee.roster.workshop import Copy, Workshop
 from referee.rules.ruleset import RULESETS, Ruleset
 from referee.sandbox.folders import run_folder

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from referee import deals
-from referee.check import Finding, StepFailure, count_text, pass_with
+from referee.check import Finding, StepFailure, pass_with
 from referee.check.bot_under_test import BotUnderTest
 from referee.check.games import (
     SEED,
@@ -27,7 +27,7 @@ from referee.check.games import (
     start_game,
 )
 from referee.clocks import Clocks
-from referee.errors import BotFault, Cause
+from referee.errors import BotFault, Cause, count_text
 from referee.match.play import GameSetup, play_game
 from referee.records import BotId, Reply, Request
 from referee.rules.actions import DecisionKind

@@ -18,7 +18,6 @@ from referee.check import (
     StepFailure,
     Strength,
     action_text,
-    count_text,
     inform,
     kind_name,
     pass_with,
@@ -39,6 +38,7 @@ from referee.check.games import (
     start_game,
 )
 from referee.clocks import DecisionTime
+from referee.errors import count_text
 from referee.records import Reply, Request
 from referee.rules.game import Game
 

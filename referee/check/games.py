@@ -16,7 +16,6 @@ from referee.bots.process import BotProcess
 from referee.check import (
     StepFailure,
     action_text,
-    count_text,
     dropped_text,
     enum_name,
     fault_text,
@@ -24,7 +23,7 @@ from referee.check import (
     legal_actions_text,
 )
 from referee.check.bot_under_test import BotUnderTest
-from referee.errors import PROCESS_CAUSES, BotFault, Cause, Evidence, Forfeit
+from referee.errors import PROCESS_CAUSES, BotFault, Cause, Evidence, Forfeit, count_text
 from referee.match.play import GameSetup
 from referee.match.play import play_game as play_match_game
 from referee.protocol import messages

@@ -2,7 +2,7 @@
 
 `referee --install-completion` sets up the shell: bash, zsh or fish. At each Tab, the shell runs `referee` with the words
 so far. In this run, a `CompletedCommand` replaces the command that was typed. Modules of commands may load numpy and scipy, which
-is slow. So the module of that command is imported only to complete an option, or a word that follows an option.
+is slow. So the module of that command is imported only to complete an option, or if an option was typed that is not in `_OPTIONS`.
 """
 
 from __future__ import annotations

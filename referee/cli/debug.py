@@ -17,7 +17,7 @@ from referee import toml_file
 from referee.bots import BotSpec
 from referee.bots.logs import LogSettings
 from referee.bots.manifest import load_manifest
-from referee.check import action_text, count_text, dropped_text, fault_text, kind_name
+from referee.check import action_text, dropped_text, fault_text, kind_name
 from referee.cli.isolation import (
     IsolationOption,
     RequireOption,
@@ -39,7 +39,7 @@ from referee.cli.options import (
     console,
     is_move_number,
 )
-from referee.errors import BotFault, Forfeit, RefereeError, UserError
+from referee.errors import BotFault, Forfeit, RefereeError, UserError, count_text
 from referee.match.replay import Difference
 from referee.records import GameRecord, Reply, Request, name_seats
 from referee.reports.formats import duration, group_name, quoted, visible

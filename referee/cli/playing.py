@@ -166,10 +166,10 @@ def play_to_end(
 
     Return False if the verdict about two bots is open, see `announce_verdict`.
 
-    Raises typer.Exit if the tournament was interrupted, and RefereeError or OSError if it cannot go on. In these cases, and if
-    the database fails while the tables, seeds or verdict are printed, the command that resumes the tournament is printed. The
-    exception is a UserError without a cluster, because the command would fail again. If the tournament is finished, the command
-    only prints the tables.
+    Raises typer.Exit if the tournament was interrupted, and RefereeError or OSError if it cannot go on. Then the
+    command that resumes the tournament is printed, and also if the database fails while the tables, seeds or verdict are printed.
+    It is not printed after a UserError without a cluster, because it would fail again. For a finished tournament, this command only
+    prints the tables, seeds and verdict.
     """
     out = settings.out
     try:

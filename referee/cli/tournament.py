@@ -28,7 +28,7 @@ from referee.cli.options import (
     show_table,
     write,
 )
-from referee.errors import UserError
+from referee.errors import UserError, count_text
 from referee.ratings.stopping import StopCondition
 from referee.records import BotId
 from referee.reports.bot_rows import FaultRow, fault_rows
@@ -186,15 +186,11 @@ def _stop(config: TournamentConfig, until: StopCondition) -> str:
 def _basis(everything: PlanRow, workers: int) -> str:
     """Return a sentence that says where the playing time comes from."""
     assumed = f"{duration(ASSUMED_GAME_US)} a game"
-    return f"Playing time: {_games(workers)} at a time, " + (
-        f"from {_games(everything.measured)} of the league; assuming {assumed} where the league has no similar game."
+    return f"Playing time: {count_text(workers, 'game')} at a time, " + (
+        f"from {count_text(everything.measured, 'game')} of the league; assuming {assumed} where the league has no similar game."
         if everything.measured
         else f"assuming {assumed}: the league has no similar games."
     )
-
-
-def _games(number: int) -> str:
-    return f"{number} game{'' if number == 1 else 's'}"
 
 
 @app.command()

@@ -22,7 +22,7 @@ from referee.cli.options import (
     notes,
     parse_path,
 )
-from referee.errors import UserError
+from referee.errors import UserError, count_text
 from referee.reports.formats import visible
 from referee.store.league import League
 from referee.web.app import is_loopback
@@ -121,9 +121,9 @@ def report(
     """
     with League.open_read_only(league, db=db) as store:
         written = write_report(LeagueViews(store, spoilers=spoilers), name, output)
-    lines = [f"{output / 'index.html'}: {_count(written.replays, 'replay')}."]
+    lines = [f"{output / 'index.html'}: {count_text(written.replays, 'replay')}."]
     if written.hidden:
-        games = _count(written.hidden, "more game")
+        games = count_text(written.hidden, "more game")
         lines.append(
             f"There is no replay of {games} yet, because the deals are not yet played in all seatings."
             " With --spoilers there is; do not show it to authors of bots."
@@ -141,8 +141,3 @@ def _describe_damaged(games: Sequence[str]) -> str:
     if len(games) == 1:
         return f"The record of {names} is damaged, so there is no replay. The page of the game says why."
     return f"The records of {len(games)} games are damaged, so there is no replay: {names}{more}. The pages of the games say why."
-
-
-def _count(number: int, noun: str) -> str:
-    """Return a number with its noun in the singular or plural."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"

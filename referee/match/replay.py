@@ -75,7 +75,7 @@ def replay_moves(record: GameRecord) -> Iterator[ReplayedMove]:
 
 
 def check_stored_record(record: GameRecord) -> None:
-    """Check the record of a game that a league has stored: `check_record`, and no opening, because such games are never stored.
+    """Check the record of a stored game: as `check_record`, and it must have no opening. Games with an opening are never stored.
 
     Raises Difference at the first error.
     """

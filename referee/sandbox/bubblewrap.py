@@ -1,28 +1,23 @@
 """Build the command line of bubblewrap, which makes a sandbox for one program.
 
-A sandbox shows the program its own folder, the system, and toolchains outside of /usr. All of them are
-read-only, except for the folders that `Access` makes writable. The toolchains are those in the folders of PATH, and
-the interpreter that runs the referee. So the operator chooses the toolchains, not the author of a bot.
+A sandbox shows the program its own folder, the system, and toolchains outside of /usr (`toolchains`). All of them are
+read-only, except for the folders that `Access` makes writable.
 """
 
 from __future__ import annotations
 
 import os
 import platform
-import pwd
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from functools import cache
 from pathlib import Path
 
 from referee.sandbox import SPARE_PROCESSES, Limits, seccomp
-from referee.sandbox.folders import find_home, require_home
+from referee.sandbox.folders import require_home
 from referee.sandbox.mounts import Mounts, frozen_files, hidden_folders
 from referee.sandbox.resources import ProgramSpec
+from referee.sandbox.toolchains import SYSTEM, find_interpreter, find_toolchains
 
-_SYSTEM = Path("/usr")
 _TMP = Path("/tmp")  # noqa: S108 - programs expect this path
 _ROOT_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 """Folders in / that belong to the system; on most machines they are links into /usr."""
@@ -47,13 +42,6 @@ _ETC = (
 """The files and folders of /etc that programs need. They say nothing about the users of this machine."""
 _BUILD_HOME = Path("/home/build")
 """Where a build has its home folder if HOME cannot be used."""
-_INSTALLATION_FOLDERS = ("lib", "lib64", "libexec", "share")
-"""If one of these folders lies beside a folder `bin`, the parent of both is an installation, which is shown whole."""
-_MAX_LINKS = 20
-"""The largest number of links and script interpreters that are followed from one program."""
-_PACKAGE = Path(__file__).resolve().parents[1]
-"""The package `referee`, which bots import for its SDK."""
-
 _INIT = Path(__file__).with_name("init.py")
 _REPORT, _FILTER = 3, 4
 """The file descriptors that the shim passes to bubblewrap: the report pipe and the system call filter."""
@@ -127,7 +115,7 @@ def _file_options(program: ProgramSpec, mounts: Mounts) -> list[str]:
     for each in (
         *find_toolchains(program.command[0], path),
         *access.readable,
-        *_interpreter_of_init(),
+        *find_interpreter(),
     ):
         words += mounts.show(each)
     if program.folder not in access.writable:
@@ -140,11 +128,11 @@ def _file_options(program: ProgramSpec, mounts: Mounts) -> list[str]:
 
 
 def find_build_home() -> Path:
-    """Return the path at which a sandbox shows the new home folder of a build. Raises UserError if the user has none.
+    """Return the path at which a sandbox shows the new home folder of a build.
 
     It is the path of the user's home folder, because some tools accept a copied cache only at the path of the original.
-    But if HOME is /, /tmp or a folder of the system, the new home folder would hide files that the build needs. Then the path is
-    `_BUILD_HOME`, and also if HOME is not an absolute path.
+    It is `_BUILD_HOME` if HOME is not an absolute path, or is /, /tmp or a folder of the system: there, the new home folder would
+    hide files that the build needs. Raises UserError if the user has no home folder.
     """
     home = Path(os.path.normpath(require_home()))
     needed = {"usr", "etc", "proc", "dev", *_ROOT_FOLDERS}
@@ -184,136 +172,4 @@ def _system_paths() -> list[Path]:
     """Return the folders and files of the system that a sandbox shows."""
     folders = [Path("/", name) for name in _ROOT_FOLDERS]
     etc = [path for pattern in _ETC for path in sorted(Path("/etc").glob(pattern))]
-    return [_SYSTEM, *(path for path in folders if path.is_dir() and not path.is_symlink()), *etc]
-
-
-def find_toolchains(program: str, path: str) -> list[Path]:
-    """Return the folders outside of /usr that a program and its toolchain need.
-
-    Args:
-        program: the name or path of the program. A name is looked up in PATH, and its links are followed. A path adds
-            no folder.
-        path: the value of PATH in the program's environment.
-    """
-    folders = [Path(folder) for folder in path.split(os.pathsep) if folder.startswith("/")]
-    if "/" not in program:
-        for folder in folders:
-            if os.access(folder / program, os.X_OK):
-                folders += [file.parent for file in _follow_links(folder / program, folders)]
-                break
-    return _outermost(
-        [*_interpreter(), *(root for folder in folders for root in _installations(folder))]
-    )
-
-
-def _outermost(folders: Sequence[Path]) -> list[Path]:
-    """Return the folders that exist, are not part of the system, and do not lie in another returned folder."""
-    known = {folder for folder in folders if folder.exists() and not _is_system(folder)}
-    return sorted(folder for folder in known if known.isdisjoint(folder.parents))
-
-
-@cache
-def _interpreter() -> tuple[Path, ...]:
-    """Return the folders of the interpreter that runs the referee, of its virtual environment, and of the SDK."""
-    prefixes = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.base_exec_prefix)}
-    return (*sorted(prefixes), _PACKAGE)
-
-
-def _interpreter_of_init() -> list[Path]:
-    """Return the folders that `init.py` needs: those of the referee's interpreter, without a virtual environment."""
-    return _outermost([Path(sys.base_prefix), Path(sys.base_exec_prefix)])
-
-
-def _follow_links(program: Path, folders: Sequence[Path]) -> Iterator[Path]:
-    """Yield the files behind a program: the targets of its links, and the interpreters of its scripts."""
-    for _ in range(_MAX_LINKS):
-        if program.is_symlink():
-            program = program.parent / program.readlink()
-            yield program
-        elif (words := _read_shebang(program)) is not None:
-            name = Path(words[0]).name
-            wanted = words[1] if name == "env" and len(words) > 1 else words[0]
-            # `folder / wanted` is `wanted` itself if that is an absolute path
-            candidates = [folder / wanted for folder in folders]
-            found = next((each for each in candidates if os.access(each, os.X_OK)), None)
-            if found is None:
-                return
-            program = found
-            yield program
-        else:
-            return
-
-
-def _read_shebang(program: Path) -> list[str] | None:
-    try:
-        with program.open("rb") as file:
-            first = file.readline(256)
-    except OSError:
-        return None
-    return first[2:].decode(errors="replace").split() or None if first[:2] == b"#!" else None
-
-
-def _installations(folder: Path) -> Iterator[Path]:
-    """Yield what `_installation` yields for `folder` and, if its path contains links, for the resolved path."""
-    yield from _installation(folder)
-    if (resolved := folder.resolve()) != folder:
-        yield from _installation(resolved)
-
-
-def _installation(folder: Path) -> Iterator[Path]:
-    """Yield the installation that contains `folder`. If no installation does, yield `folder` if it is not private."""
-    prefix = folder.parent
-    if folder.name == "shims" and not _is_private(prefix):
-        # the scripts in the `shims` of pyenv and similar tools run programs of the parent folder
-        yield prefix
-    elif folder.name in {"bin", "sbin"} and not _is_private(prefix) and _is_prefix(prefix):
-        yield prefix
-        if (home := _base_of_virtual_environment(prefix)) is not None:
-            yield from _installations(home)
-    elif not _is_private(folder):
-        yield folder
-
-
-def _is_prefix(folder: Path) -> bool:
-    return any((folder / name).is_dir() for name in _INSTALLATION_FOLDERS)
-
-
-def _base_of_virtual_environment(folder: Path) -> Path | None:
-    """Return the folder of a virtual environment's interpreter; None if `folder` is no virtual environment."""
-    try:
-        lines = (folder / "pyvenv.cfg").read_text(errors="replace").splitlines()
-    except OSError:
-        return None
-    pairs = (line.partition("=") for line in lines)
-    return next((Path(value.strip()) for key, _, value in pairs if key.strip() == "home"), None)
-
-
-def _is_private(folder: Path) -> bool:
-    """Return whether a folder may contain private files: a home folder, a parent of one, or any folder `.local`."""
-    resolved = folder.resolve()
-    return resolved.name == ".local" or resolved in _home_folders(find_home() or Path("/"))
-
-
-@cache
-def _home_folders(home: Path) -> frozenset[Path]:
-    """Return the home folders of all accounts, their parents, and the target of `~/.local` if it is a link.
-
-    PATH can name folders of a home folder that is not in HOME, for example after sudo. Some systems do not list
-    all accounts. So the accounts of the referee's user and of the caller of sudo are also looked up one by one.
-
-    Args:
-        home: the home folder of the referee's user.
-    """
-    accounts = pwd.getpwall()
-    with suppress(KeyError):
-        accounts.append(pwd.getpwuid(os.getuid()))
-    with suppress(KeyError):
-        accounts.append(pwd.getpwnam(os.environ["SUDO_USER"]))
-    paths = {home, *(Path(each.pw_dir) for each in accounts if each.pw_dir.startswith("/"))}
-    homes = paths | {Path(os.path.realpath(each)) for each in paths}
-    parents = {Path(os.path.realpath(parent)) for each in homes for parent in each.parents}
-    return frozenset({*homes, *parents, (home / ".local").resolve()})
-
-
-def _is_system(folder: Path) -> bool:
-    return _SYSTEM in (folder, *folder.parents) or folder.resolve().is_relative_to(_SYSTEM)
+    return [SYSTEM, *(path for path in folders if path.is_dir() and not path.is_symlink()), *etc]

@@ -114,7 +114,8 @@ class RunningProgram(Protocol):
     async def breach(self) -> Forfeit | VoidGame | None:
         """Return a fault if the process tree exceeds its limit of memory or processes, otherwise None.
 
-        If the kernel has ended a process of the tree because the machine lacks memory, return a `VoidGame`.
+        If the kernel has ended a process of the tree because the machine lacks memory, or if the machine
+        lacks a thread to measure the tree, return a `VoidGame`.
 
         The method is cheap enough for two calls each second. Call it once more after the program has ended, because
         an exceeded limit may have ended the program.

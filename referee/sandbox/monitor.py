@@ -90,9 +90,8 @@ class ResourceMonitor:
     async def breach(self) -> Forfeit | Shortage | None:
         """Return the fault if the tree exceeds its limit of memory or processes now, otherwise None.
 
-        If the machine lacks a thread to measure the memory, return a `Shortage`.
-
-        It is also a fault if too many short-lived processes of the tree have ended since the last call.
+        It is also a fault if too many short-lived processes of the tree have ended since the last call. If the machine lacks a
+        thread to measure the memory, return a `Shortage`.
         """
         current, limit = self.measure(), self._limits.processes
         if "memory" not in self._kernel_limits:

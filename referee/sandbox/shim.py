@@ -75,9 +75,9 @@ _SLICE_NS = 100_000
 def run_in_short_slices() -> None:
     """Ask the kernel for short time slices. With short slices, this process waits less if others use its core too.
 
-    The process gets the ordinary scheduling class and keeps its nice value. It needs no special rights, but only root
-    may leave the idle class (`chrt --idle`): another user stays in this class with its normal slice. A kernel before
-    Linux 6.12 and a machine not listed in `_SCHED_SETATTR` keep the normal slice.
+    The process gets the ordinary scheduling class and keeps its nice value. It needs no special rights.
+    Exception: a process in the idle class (`chrt --idle`) that is not root stays there with the normal slice. A kernel before
+    Linux 6.12 and a machine not listed in `_SCHED_SETATTR` keep the normal slice too.
     """
     if sys.platform != "linux":
         return

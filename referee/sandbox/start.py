@@ -29,11 +29,11 @@ from referee.errors import (
     void_game,
 )
 from referee.sandbox import Limits
-from referee.sandbox.bubblewrap import find_toolchains
 from referee.sandbox.launcher import RunningProgram
 from referee.sandbox.missing import how_to_install
 from referee.sandbox.output_pipe import open_output
 from referee.sandbox.resources import ProgramSpec
+from referee.sandbox.toolchains import find_toolchains
 from referee.sandbox.user_ids import shared_folders
 
 _SHIM = Path(__file__).with_name("shim.py")

@@ -38,11 +38,15 @@ ALGORITHMS = MappingProxyType(
 )
 """The algorithms by name. The database stores the name.
 
-If an algorithm is changed and makes other schedules, give the changed algorithm a new name and keep the old
-one. Verification must be able to compute old schedules again. Two kinds of schedules are exceptions, because the leagues
-that have them cannot be opened any more: those of 25 bots at tables of 4, in which `balanced-1` lost matches; and balanced choices of
-`balanced-1` and `gauntlet-1` with several stages or an extension, which repeated the same tables. The name of a ladder is also that of the choice at its looks:
-of everything that `tournament/ladder.py` and `ratings/information.py` compute.
+If an algorithm is changed and makes other schedules, give the changed algorithm a new name and keep the old one. Verification must
+be able to compute old schedules again. Two kinds of schedules are exceptions, because no released version makes a league that this
+version opens:
+
+- schedules of `balanced-1` with 25 bots at tables of 4, which lost matches;
+- schedules of `balanced-1` and `gauntlet-1` for a balanced choice with several stages or an extension, which repeated tables.
+
+The name of a ladder's algorithm also stands for the choice of games at its looks: give it a new name if `tournament/ladder.py` or
+`ratings/information.py` computes other games.
 """
 
 

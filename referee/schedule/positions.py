@@ -31,12 +31,13 @@ def count_meetings(bots: int, tables: Sequence[BotTable]) -> Meetings:
 
 
 def assign_bots(before: Meetings, played: Sequence[int], tables: Sequence[BotTable]) -> list[int]:
-    """Return the bot for each position of a stage. Positions are the numbers in its tables, from 0, as many as there are bots.
+    """Return the bot for each position of a stage. A position is a number in the tables of the stage; there is one for each bot.
 
-    A bot that has played less before gets a position with more matches. Bots with the same number of matches can be exchanged, and so
-    can positions with the same number. In the first stage they are taken in the order of their numbers. In later stages they are
-    shuffled first. Then the function swaps two bots, again and again. It always takes the swap that most reduces the sum of the squared
-    numbers of meetings of all pairs. It stops when no swap reduces this sum, or when `_EFFORT` is used up.
+    A bot with fewer matches before gets a position with more matches in this stage. This leaves a choice among bots with equally
+    many matches before, and among positions with equally many matches in this stage. In the first stage, the lower number comes
+    first. In later stages, the order is random. Then, again and again, the function makes the swap within these groups that most
+    reduces the sum of the squared numbers of meetings of all pairs. It stops when no swap reduces this sum, or when `_EFFORT` is
+    used up.
 
     Args:
         before: the meetings in the stages before.
@@ -66,10 +67,13 @@ def assign_bots(before: Meetings, played: Sequence[int], tables: Sequence[BotTab
 
 
 def _gains(before: Meetings, new: Meetings) -> Meetings:
-    """Return, for each two bots, by how much a swap of their positions reduces the sum of `before * new` over all pairs.
+    """Return, for each pair of bots, by how much a swap of their positions reduces the sum of `before * new`.
 
-    Since (before + new)² = before² + 2 · before · new + new², and a swap does not change the sums of before² and new², the sum of the
-    squares falls by twice as much.
+    The sum of `(before + new)²` falls by twice this: a swap does not change the sums of `before²` and `new²`.
+
+    Args:
+        before: the meetings in the stages before.
+        new: the meetings in this stage.
     """
     products = before @ new
     own = products.diagonal()

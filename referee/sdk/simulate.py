@@ -73,10 +73,11 @@ class InformationSet:
     """All games that a seat cannot tell apart at a request.
 
     A card that everybody saw enter a hand is *known*. When its owner plays a 7 from a hand with known 7s, the number
-    of known 7s in the hand falls by one, because the played card may be one of them. The same holds for the other values and for jokers. The cards that are neither known nor visible are
-    *unseen*. They are in the deck, or they are the unknown cards in the hands of the other seats. Every way to deal the unseen cards
-    to these places is equally likely. So the model does not learn from what other seats choose. For example, it does not conclude
-    from a single 7 that the seat has no second 7.
+    of known 7s in the hand falls by one, because the played card may be one of them. The same holds for the other values
+    and for jokers. The cards that are neither known nor visible are *unseen*. They are in the deck, or
+    they are the unknown cards in the hands of the other seats. Every way to deal the unseen cards to these places is equally likely.
+    So the model does not learn from what other seats choose. For example, it does not conclude from a single 7 that the seat has no
+    second 7.
 
     Args:
         table: the position without the unseen cards: in the hands of other seats are only the known cards, and the deck

@@ -272,7 +272,7 @@ def _check_number_of_fields(message: bytes) -> None:
 
 
 def _parse_varint(message: bytes, place: int) -> tuple[int, int]:
-    """Return the varint at a place of a message, and the place after it. A varint that is too long or cut off is read up to there."""
+    """Return the varint at a place of a message, and the place after it. Reading stops at the end of the message, and after 10 bytes."""
     number = 0
     for index, byte in enumerate(message[place : place + _MAX_PROTOBUF_VARINT_SIZE]):
         number |= (byte & (_VARINT_MORE - 1)) << _VARINT_BITS * index

@@ -155,9 +155,10 @@ def _make_course(claim: Claim) -> Course:
 def _check_look(claim: Claim, course: Course, look: Look, checks: _GameChecks) -> str | None:
     """Check what happened at the next look of the course.
 
-    Return None if the tournament has taken the look, or if the look changes nothing. Otherwise the tournament was interrupted before it stored the outcome of the look,
-    and no later game may have a record: return the error message to raise if one has. Raises Difference if the tournament
-    stopped early, but not at the right look, or is finished, but a game before the look is missing.
+    Return None if the tournament has taken the look, or if the look changes nothing. Otherwise the tournament was
+    interrupted before it stored the outcome of the look, and no later game may have a record: return the error message to raise if
+    one has. Raises Difference if the tournament stopped early, but not at the right look, or is finished, but a game before the look
+    is missing.
 
     Args:
         claim: what the league or the archive claims.

@@ -44,8 +44,9 @@ class ReportSize:
 def write_report(views: LeagueViews, name: str, output: Path) -> ReportSize:
     """Write the report of a tournament into `output`, a folder that is new or empty.
 
-    The pages appear only when all are complete. Raises NotFoundError if the tournament does not exist, UserError if the
-    folder has files, and the error of `write_error` if it cannot be written.
+    The pages appear only when all are complete. Unfinished reports of killed runs in `output` are removed.
+    Raises NotFoundError if the tournament does not exist, UserError if the folder has files, and the error of `write_error` if it
+    cannot be written.
     """
     views.league.check_tournament(name)
     with (
@@ -60,7 +61,8 @@ def _new_folder(output: Path) -> Iterator[Path]:
     """Provide an empty folder that takes the place of `output` if no error is raised, and is removed otherwise.
 
     An existing `output` is not replaced, because it may be the working directory or a link. Then the new folder is made inside
-    `output`, and its files are moved into `output` at the end.
+    `output`, and its files are moved into `output` at the end. Unfinished reports in it are removed first, so two reports must not
+    be written into one folder at the same time.
     """
     try:
         exists = output.exists()
@@ -88,7 +90,7 @@ def _new_folder(output: Path) -> Iterator[Path]:
 
 
 def _is_unfinished(path: Path) -> bool:
-    """Return True if a report that was killed has left this folder."""
+    """Return True if the name is that of an unfinished report, which a killed run may have left."""
     return path.name.startswith(_UNFINISHED)
 
 

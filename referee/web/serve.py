@@ -294,7 +294,7 @@ class Feed:
     def _note(self, mark: int) -> None:
         """Send an event if the change mark is new.
 
-        The first poll always sends one, because the league may have changed since the first event of a stream.
+        The first poll of the server always sends one: the league may have changed since the first event of the stream.
         """
         if mark != self._mark:
             self._mark = mark

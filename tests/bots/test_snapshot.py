@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from referee.bots import snapshot
+from referee.bots import ignore_files, snapshot
 from referee.errors import UserError
 
 
@@ -206,12 +206,12 @@ def test_rules_of_all_gitignores_together_have_a_limit_of_cpu_time(bot, tmp_path
     (bot / ".gitignore").write_text("*a\n")
     (bot / "src" / ".gitignore").write_text("*b\n")
     # Each reading of the clock is 1 s later: to read a file takes 1 s, and so does a test of a path by the rules of a file.
-    monkeypatch.setattr(snapshot.time, "thread_time", itertools.count().__next__)
-    monkeypatch.setattr(snapshot, "_MAX_RULES_S", 9.5)
+    monkeypatch.setattr(ignore_files.time, "thread_time", itertools.count().__next__)
+    monkeypatch.setattr(ignore_files, "_MAX_RULES_S", 9.5)
     assert refusal(bot, tmp_path) == (
         f"{bot}: its .gitignore files take more than 9.5 s of CPU time; write fewer rules, or rules with fewer `*`"
     )
-    monkeypatch.setattr(snapshot, "_MAX_RULES_S", 10)
+    monkeypatch.setattr(ignore_files, "_MAX_RULES_S", 10)
     assert snapshot.take(bot, tmp_path / "copy", built=True)
 
 

@@ -562,7 +562,7 @@ class PipePages(Channel):
         return size
 
 
-class DescriptorsOnTheirWay(Channel):
+class DescriptorsInFlight(Channel):
     """Sends as many descriptors as may be on their way between sockets of one user, and does not receive them."""
 
     MESSAGES, IN_ONE = 8, 250

@@ -31,11 +31,11 @@ NAMED = {"Core", "PageCache", "InodeNumbers", "SocketCookies", "EventIds"}
 """The channels that nothing closes. The README of the sandbox names them."""
 NOISY = {"Core", "PageCache"}
 """The named channels in which other programs of a busy machine can disturb every bit."""
-OF_ONE_USER = {"DescriptorsOnTheirWay", "PipePages", "ModificationTime"}
+OF_ONE_USER = {"DescriptorsInFlight", "PipePages", "ModificationTime"}
 """The channels that are open only if the sandboxes have the same user, because the referee is not root."""
 README = Path(bubblewrap.__file__).with_name("README.md")
 IN_ONE_SANDBOX = {
-    *("AbstractDatagrams", "AbstractSocket", "DescriptorsOnTheirWay", "LoopbackPort", "PipePages"),
+    *("AbstractDatagrams", "AbstractSocket", "DescriptorsInFlight", "LoopbackPort", "PipePages"),
     *("PendingSignals", "Processes", "Signals"),
     *("MessageQueue", "NamedMemory", "NamedSemaphore", "Semaphores", "SharedMemory"),
 }

@@ -80,21 +80,27 @@ def test_page_of_a_bot_does_not_name_the_folder_of_its_author(folder, here):
     assert str(here.folder) not in text
 
 
-@pytest.mark.extended("writes more reports")
-def test_replays_of_unfinished_deals_are_hidden_without_spoilers(here, tmp_path):
-    copy = tmp_path / "league"
+def copy_league(here, folder):
+    """Copy the database of the league into a new folder, and return this folder."""
+    copy = folder / "league"
     copy.mkdir()
-    with League.open(here.folder / "league", create=False) as opened:
-        first = opened.schedule("cup")[0]
     with (
         closing(sqlite3.connect(here.folder / "league" / "league.db")) as source,
         closing(sqlite3.connect(copy / "league.db")) as target,
     ):
         source.backup(target)
+    return copy
+
+
+@pytest.mark.extended("writes more reports")
+def test_replays_of_unfinished_deals_are_hidden_without_spoilers(here, tmp_path):
+    copy = copy_league(here, tmp_path)
+    with League.open(here.folder / "league", create=False) as opened:
+        first = opened.schedule("cup")[0]
+    with closing(sqlite3.connect(copy / "league.db")) as database, database:
         key = "(SELECT id FROM games WHERE name = ?)"
         for table in ("faults", "records", "seats", "results"):
-            target.execute(f"DELETE FROM {table} WHERE game_id = {key}", [first.game_id])  # noqa: S608
-        target.commit()
+            database.execute(f"DELETE FROM {table} WHERE game_id = {key}", [first.game_id])  # noqa: S608
     with League.open_read_only(copy) as opened:
         others = [game.game_id for game in opened.schedule("cup") if game.match == first.match]
         played = len(opened.results(tournament="cup"))
@@ -109,13 +115,7 @@ def test_replays_of_unfinished_deals_are_hidden_without_spoilers(here, tmp_path)
 
 @pytest.mark.extended("writes more reports")
 def test_report_shows_the_tournament_as_it_was_at_one_moment(here, tmp_path, monkeypatch):
-    copy = tmp_path / "league"
-    copy.mkdir()
-    with (
-        closing(sqlite3.connect(here.folder / "league" / "league.db")) as source,
-        closing(sqlite3.connect(copy / "league.db")) as target,
-    ):
-        source.backup(target)
+    copy = copy_league(here, tmp_path)
     write = _Report.write
 
     def write_after_a_change(report):
@@ -165,17 +165,11 @@ def test_unknown_tournament_leaves_no_folder(league, tmp_path):
 
 @pytest.mark.extended("writes more reports")
 def test_damaged_record_is_said_on_its_page_and_other_pages_are_whole(here, tmp_path):
-    copy = tmp_path / "league"
-    copy.mkdir()
-    with (
-        closing(sqlite3.connect(here.folder / "league" / "league.db")) as source,
-        closing(sqlite3.connect(copy / "league.db")) as target,
-    ):
-        source.backup(target)
-        target.execute(
+    copy = copy_league(here, tmp_path)
+    with closing(sqlite3.connect(copy / "league.db")) as database, database:
+        database.execute(
             "UPDATE records SET record = x'00' WHERE game_id = (SELECT id FROM games WHERE name = 'cup-1')"
         )
-        target.commit()
     with League.open_read_only(copy) as opened:
         written = write_report(LeagueViews(opened), "cup", tmp_path / "pages")
         assert (written.replays, written.damaged) == (len(opened.results()) - 1, ["cup-1"])

@@ -10,7 +10,7 @@ import pytest
 from programs import tool
 
 from referee.errors import UserError
-from referee.sandbox import Access, Limits, bubblewrap, mounts
+from referee.sandbox import Access, Limits, bubblewrap, mounts, toolchains
 from referee.sandbox.folders import require_home
 from referee.sandbox.resources import ProgramSpec
 
@@ -23,35 +23,35 @@ def home(tmp_path, monkeypatch):
     return folder
 
 
-def toolchains(program, *folders):
+def find(program, *folders):
     """Return the toolchains of `program` in the folders of a test, without the interpreter of the test."""
     path = os.pathsep.join(map(str, folders))
-    interpreter = {Path(sys.prefix), Path(sys.base_prefix), Path(bubblewrap.__file__).parents[1]}
-    return [each for each in bubblewrap.find_toolchains(program, path) if each not in interpreter]
+    interpreter = {Path(sys.prefix), Path(sys.base_prefix), Path(toolchains.__file__).parents[1]}
+    return [each for each in toolchains.find_toolchains(program, path) if each not in interpreter]
 
 
 def test_whole_installation_of_a_program_in_bin_is_shown(home):
     node = tool(home / ".nvm" / "v20" / "bin" / "node")
     (home / ".nvm" / "v20" / "lib").mkdir()
-    assert toolchains("node", node.parent) == [home / ".nvm" / "v20"]
+    assert find("node", node.parent) == [home / ".nvm" / "v20"]
 
 
 @pytest.mark.parametrize("where", [".local/bin", "bin", ".cargo/bin"])
 def test_only_the_bin_folder_is_shown_if_private_files_lie_beside_it(home, where):
     program = tool(home / where / "tool")
     (program.parents[1] / ".local/share").mkdir(parents=True, exist_ok=True)
-    assert toolchains("tool", program.parent) == [program.parent]
+    assert find("tool", program.parent) == [program.parent]
 
 
 def test_a_home_folder_is_never_shown(home):
     tool(home / "tool")
-    assert toolchains("tool", home, home.parent, "/", "relative/bin") == []
+    assert find("tool", home, home.parent, "/", "relative/bin") == []
 
 
 @pytest.mark.parametrize("where", ["shims", ".local/shims", "../shims"])
 def test_shims_beside_private_files_are_shown_alone(home, where):
     shims = tool((home / where).resolve() / "python3").parent
-    assert toolchains("python3", shims) == [shims]
+    assert find("python3", shims) == [shims]
 
 
 def test_home_folder_behind_a_link_is_never_shown(home, monkeypatch):
@@ -61,7 +61,7 @@ def test_home_folder_behind_a_link_is_never_shown(home, monkeypatch):
     shims = tool(home / "shims" / "python3").parent
     (home / "lib").mkdir()
     programs = tool(home / "bin" / "python3").parent
-    assert toolchains("python3", link / "shims", programs) == [
+    assert find("python3", link / "shims", programs) == [
         *(programs, shims),
         link / "shims",
     ]
@@ -72,7 +72,7 @@ def test_home_folder_behind_a_detour_is_never_shown(home):
     (home / "tools").mkdir()
     tool(home / "bin" / "tool")
     detour = home / "tools" / ".."
-    assert toolchains("tool", detour / "bin", detour) == [home / "bin", detour / "bin"]
+    assert find("tool", detour / "bin", detour) == [home / "bin", detour / "bin"]
 
 
 def test_target_of_a_linked_local_folder_is_never_shown(home):
@@ -80,7 +80,7 @@ def test_target_of_a_linked_local_folder_is_never_shown(home):
     (home.with_name("disk") / "share").mkdir()
     link = home / ".local"
     link.symlink_to(home.with_name("disk"))
-    assert toolchains("tool", link / "bin") == [link / "bin", link.resolve() / "bin"]
+    assert find("tool", link / "bin") == [link / "bin", link.resolve() / "bin"]
 
 
 @pytest.mark.parametrize("where", ["bin", ".local/bin"])
@@ -99,7 +99,7 @@ def test_home_folder_of_an_account_is_never_shown(home, monkeypatch, function, w
     monkeypatch.setenv("HOME", str(home.with_name("other")))
     programs = tool(home / where / "tool").parent
     (programs.parent / "share").mkdir()
-    assert toolchains("tool", programs, home, home.parent) == [programs]
+    assert find("tool", programs, home, home.parent) == [programs]
 
 
 def test_target_of_a_link_is_shown(home):
@@ -108,7 +108,7 @@ def test_target_of_a_link_is_shown(home):
     link = home / "links" / "java"
     link.parent.mkdir()
     link.symlink_to(real)
-    assert toolchains("java", link.parent) == [home / "links", home / "opt" / "jdk"]
+    assert find("java", link.parent) == [home / "links", home / "opt" / "jdk"]
 
 
 def test_interpreter_of_a_script_is_shown(home):
@@ -116,7 +116,7 @@ def test_interpreter_of_a_script_is_shown(home):
     (home / "py" / "lib").mkdir()
     tool(home / "scripts" / "run", "#!/usr/bin/env snake\n")
     folders = (home / "scripts", home / "py" / "bin")
-    assert toolchains("run", *folders) == [home / "py", home / "scripts"]
+    assert find("run", *folders) == [home / "py", home / "scripts"]
 
 
 def test_virtual_environment_is_shown_with_its_interpreter(home):
@@ -126,16 +126,16 @@ def test_virtual_environment_is_shown_with_its_interpreter(home):
     tool(venv / "bin" / "pip")
     (venv / "lib").mkdir()
     (venv / "pyvenv.cfg").write_text(f"home = {home}/pythons/3.12/bin\nversion = 3.12\n")
-    assert toolchains("pip", venv / "bin") == [venv, home / "pythons" / "3.12"]
+    assert find("pip", venv / "bin") == [venv, home / "pythons" / "3.12"]
 
 
 def test_shims_are_shown_with_their_prefix(home):
     tool(home / ".pyenv" / "shims" / "python3")
-    assert toolchains("python3", home / ".pyenv" / "shims") == [home / ".pyenv"]
+    assert find("python3", home / ".pyenv" / "shims") == [home / ".pyenv"]
 
 
 def test_folders_of_the_system_are_no_toolchains():
-    assert toolchains("sh", "/usr/bin", "/bin", "/no/such/folder") == []
+    assert find("sh", "/usr/bin", "/bin", "/no/such/folder") == []
 
 
 def test_trial_of_an_overlay_that_takes_too_long_has_no_result(tmp_path, monkeypatch):
@@ -157,7 +157,7 @@ def test_user_without_a_home_folder_has_toolchains_but_no_build(monkeypatch, tmp
 
     monkeypatch.setattr(Path, "home", fail)
     opened = tool(tmp_path / "go" / "bin" / "go").parent
-    assert toolchains("go", opened, "/bin") == [opened]  # and not /
+    assert find("go", opened, "/bin") == [opened]  # and not /
     with pytest.raises(UserError, match="has no account and no home folder: set HOME"):
         require_home()
 

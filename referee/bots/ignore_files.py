@@ -1,0 +1,107 @@
+"""Decide by `.gitignore` files which files of a bot's folder are left out of its snapshot, as git decides.
+
+The folder comes from a stranger, so the size of the files, the number of rules, and the CPU time for all of them are limited.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from pathspec import GitIgnoreSpec
+
+from referee.errors import UserError
+
+IGNORE_FILE = ".gitignore"
+MAX_IGNORE_BYTES = 64 << 10
+"""The largest size of a `.gitignore` file."""
+_MAX_RULES, _MAX_STARS = 1000, 3
+"""The most lines in a `.gitignore` file, and the most runs of `*` in a line. The time to test a path grows quickly with both, and the CPU
+time is checked only after each test."""
+_MAX_RULES_S = 10.0
+"""The most CPU time to parse all `.gitignore` files of a folder and to test all its paths by their rules."""
+_STARS = re.compile(r"\*+")
+
+
+class _RulesTimer:
+    """Limits the CPU time for all `.gitignore` files of one folder that is copied.
+
+    Args:
+        folder: the folder, for the message.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._left_s = _MAX_RULES_S
+
+    @contextmanager
+    def measure(self) -> Iterator[None]:
+        """Measure the CPU time of a block. Raises `UserError` after it if all blocks together took more than `_MAX_RULES_S`."""
+        began_s = time.thread_time()
+        yield
+        self._left_s -= time.thread_time() - began_s
+        if self._left_s < 0:
+            raise UserError(
+                f"{self._folder}: its {IGNORE_FILE} files take more than {_MAX_RULES_S:g} s of CPU time;"
+                " write fewer rules, or rules with fewer `*`"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoreFiles:
+    """The `.gitignore` files on the path from the copied folder to one of its subfolders. `start` makes one without files."""
+
+    timer: _RulesTimer
+    """The timer of the copied folder."""
+    rules: tuple[tuple[PurePosixPath, GitIgnoreSpec], ...] = ()
+    """The rules of each file, with the folder of the file."""
+
+    @classmethod
+    def start(cls, folder: Path) -> IgnoreFiles:
+        """Return an object without files. `folder` is the path of the copied folder, for messages."""
+        return cls(_RulesTimer(folder))
+
+    def add(self, below: PurePosixPath, file: Path, data: bytes) -> IgnoreFiles:
+        """Return these files and the file of a subfolder. Raises `UserError` if the file is wrong, or if all of them take too long.
+
+        Args:
+            below: the subfolder, relative to the copied folder.
+            file: the path of the file, for messages.
+            data: the content of the file.
+        """
+        with self.timer.measure():
+            rules = _parse(file, data)
+        return replace(self, rules=(*self.rules, (below, rules)))
+
+    def match(self, path: PurePosixPath, *, is_folder: bool) -> bool:
+        """Return whether git would ignore a path. The last rule that matches the path decides.
+
+        Raises `UserError` if all files together take too long.
+        """
+        is_ignored = False
+        for base, rules in self.rules:
+            text = f"{path.relative_to(base)}{'/' if is_folder else ''}"
+            with self.timer.measure():
+                matched = rules.check_file(text).include
+            is_ignored = is_ignored if matched is None else matched
+        return is_ignored
+
+
+def _parse(file: Path, data: bytes) -> GitIgnoreSpec:
+    """Return the rules in the content of a `.gitignore` file. Raises `UserError` if there are too many, or if one is wrong."""
+    # as git does: it skips a byte order mark, and only \n and \r\n end a line
+    text = data.decode("utf-8-sig", errors="replace").removesuffix("\n")
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    if len(data) > MAX_IGNORE_BYTES or len(lines) > _MAX_RULES:
+        raise UserError(f"{file}: more than {MAX_IGNORE_BYTES >> 10} KiB or {_MAX_RULES} lines")
+    for number, line in enumerate(lines, 1):
+        if len(_STARS.findall(line)) > _MAX_STARS and not line.startswith("#"):
+            raise UserError(f"{file}: line {number}: more than {_MAX_STARS} wildcards in a rule")
+    try:
+        return GitIgnoreSpec.from_lines(lines)
+    except ValueError as error:
+        raise UserError(f"{file}: {error}") from error
