@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from referee.bots import BotSpec
-from referee.bots.manifest import Variant, load_bot, load_manifest
+from referee.bots.manifest import Manifest, Variant, load_bot, load_manifest
 from referee.errors import UserError
 from referee.records import BotId
 from referee.sandbox import Limits
@@ -232,3 +232,7 @@ def test_syntax_error_is_reported_with_its_line(tmp_path, text, place):
     error = error_of(folder_with(tmp_path, HEAD + text))
     assert error.startswith(f"{tmp_path}/bot.toml: {place}: Expected ")
     assert "column" not in error
+
+
+def test_schema_says_that_no_ruleset_is_named_twice():
+    assert Manifest.model_json_schema()["properties"]["rulesets"]["uniqueItems"] is True

@@ -397,3 +397,9 @@ def test_built_bot_that_was_replaced_by_a_link_is_refused(bot, tmp_path):
     (tmp_path / "link").symlink_to(bot)
     with pytest.raises(UserError, match="replaced the folder with a link"):
         snapshot.check_built(tmp_path / "link")
+
+
+def test_gitignore_with_the_most_lines_may_end_with_a_line_end(tmp_path):
+    (tmp_path / "bot").mkdir()
+    (tmp_path / "bot" / ".gitignore").write_text("a\n" * 1000)
+    assert snapshot.take(tmp_path / "bot", tmp_path / "copy", built=True).entries == 1

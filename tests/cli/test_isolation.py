@@ -404,3 +404,7 @@ def test_stranger_of_a_league_is_refused_where_isolation_is_gone(here, bare, str
     assert len(here.records("league")) == 2
     assert bare(*extend, "--isolation", "none").returncode == 0
     assert_refused(bare(*extend), here)  # the option holds for one run
+
+
+def test_no_league_is_opened_if_no_bot_is_named(tmp_path):
+    assert list(isolation.find_bots([tmp_path], (), tmp_path / ("x" * 300), None)) == [tmp_path]

@@ -7,7 +7,15 @@ from hand_made import game_result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from referee.ratings.trueskill import Model, Rating, Ratings, Settings, rate, rating_history
+from referee.ratings.trueskill import (
+    Model,
+    Rating,
+    RatingHistories,
+    Ratings,
+    Settings,
+    rate,
+    rating_history,
+)
 
 
 @st.composite
@@ -131,3 +139,20 @@ def test_history_of_two_table_sizes_has_the_rounds_in_the_order_of_the_games():
     assert [each.rating for each in history] == [
         rate(games[: each.games])["basic"]["a"] for each in history
     ]
+
+
+def test_copy_of_histories_shares_no_points():
+    first = RatingHistories()
+    first.add(game_result("ab", (1, 2), round=1, index=0))
+    before = first.histories()
+    first.copy().add(game_result("ab", (1, 2), round=2, index=1))
+    assert first.histories() == before
+
+
+def test_same_round_of_another_tournament_is_another_point_of_a_history():
+    games = [
+        replace(game_result("ab", (1, 2), round=1, index=index), tournament=name)
+        for index, name in enumerate(("cup", "two"))
+    ]
+    points = rating_history(games, "a")["basic"]
+    assert [(point.tournament, point.games) for point in points] == [("cup", 1), ("two", 2)]

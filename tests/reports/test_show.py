@@ -1,12 +1,15 @@
 """Values are formatted for people."""
 
 import unicodedata
+from io import StringIO
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from referee.reports import formats
+from referee.reports.terminal import Crosstable
 from referee.rules.ruleset import JOKER, Layer, count_cards, layer_name
 
 
@@ -119,3 +122,13 @@ def test_groups_and_multisets_are_formatted():
     assert formats.group_name(()) == "-"
     assert formats.counts_name(count_cards([12, 3, JOKER, 12, 7])) == "3 7 2×12 J"
     assert formats.counts_name(count_cards([])) == "-"
+
+
+def test_every_part_of_a_crosstable_has_its_title():
+    console = Console(width=50, file=StringIO())
+    title = "classic, a long title of a crosstable"
+    console.print(Crosstable([f"bot{number}@1.0" for number in range(9)], (), title))
+    lines = console.file.getvalue().splitlines()
+    titles = [line.strip() for line in lines if "classic" in line]
+    assert len(titles) > 1
+    assert set(titles) == {title}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -347,3 +349,12 @@ def test_too_few_results_are_said():
     two = Analysis(play(np.full(2, 25.0), tables(2, 2, 5), np.random.default_rng(1)))
     [sentence] = describe_tests({"basic": two})
     assert sentence == "basic: too few results to test whether one number per bot explains them."
+
+
+def test_damaged_tournament_may_have_games_of_any_ruleset(stopping):
+    add_played(stopping, "more", ruleset="basic")
+    with closing(sqlite3.connect(stopping / "league.db")) as database, database:
+        database.execute("UPDATE tournaments SET seed = x'00' WHERE name = 'more'")
+    shown = run(stats.app, "settled", "--league", str(stopping), "--ruleset", "classic")
+    assert "classic" in shown
+    assert "These are the verdicts of cup after" not in shown

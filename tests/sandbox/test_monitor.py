@@ -326,3 +326,20 @@ async def test_lack_of_threads_voids_the_game(monkeypatch):
     failure = await monitor.wait_for_breach(program, folder, Limits(), is_in_use=lambda: True)
     assert isinstance(failure, Shortage)
     assert str(failure) == "the bot cannot be measured: no thread can be started"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [("can't start new thread", Shortage), ("broken", RuntimeError)]
+)
+async def test_only_a_lack_of_threads_is_a_shortage_of_a_measurement(monkeypatch, text, found):
+    async def fail(*_arguments):
+        raise RuntimeError(text)
+
+    monkeypatch.setattr(asyncio, "to_thread", fail)
+    own = SimpleNamespace(_limits=Limits(memory_mib=4), _limited_members=list)
+    measuring = monitor.ResourceMonitor._find_excess_memory(own, 5 * 1024)
+    if found is RuntimeError:
+        with pytest.raises(RuntimeError, match=text):
+            await measuring
+    else:
+        assert isinstance(await measuring, found)

@@ -12,6 +12,8 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 from process_groups import ENVIRONMENT, descendants, first_line, read_all
@@ -19,7 +21,7 @@ from programs import LONG_NAME, little_memory, long_program, signals
 
 from referee.errors import Cause, Forfeit, VoidGame
 from referee.sandbox import DEFAULT_LIMITS, process_tree
-from referee.sandbox.process_group import ProcessGroupLauncher
+from referee.sandbox.process_group import ProcessGroup, ProcessGroupLauncher
 from referee.sandbox.process_tree import PROCESS_TREES
 from referee.sandbox.shared_memory import SHARED_MEMORY
 
@@ -354,3 +356,42 @@ def test_program_starts_while_a_grpc_server_is_garbage():
         [sys.executable, "-c", GARBAGE], capture_output=True, text=True, timeout=60, check=True
     )
     assert referee.stdout == "1 True\n0 True\n", "the garbage collector is still enabled"
+
+
+def test_shim_forbids_higher_priorities_and_message_queues():
+    """Root without CAP_SYS_RESOURCE cannot raise these limits first, so the limits that the shim sets are recorded."""
+    program = """
+        import os, resource, sys
+        from referee.sandbox import shim
+        kept = {}
+        resource.setrlimit = lambda kind, limits: kept.__setitem__(kind, limits)
+        def execvp(*_):
+            kinds = resource.RLIMIT_RTPRIO, resource.RLIMIT_NICE, resource.RLIMIT_MSGQUEUE
+            print(*(kept[kind] for kind in kinds), flush=True)
+            os._exit(0)
+        os.execvp = execvp
+        sys.argv = ["shim", str(os.getppid()), str(os.dup(1)), "--", "true"]
+        shim.main()
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("(0, 0) (0, 0) (0, 0)\n", "")
+
+
+async def test_program_that_ends_while_it_is_measured_is_not_scheduled_again():
+    async def breach():
+        process.returncode = 0
+
+    process, scheduler = SimpleNamespace(returncode=None), MagicMock()
+    program = SimpleNamespace(
+        process=process,
+        scheduler=scheduler,
+        _resources=SimpleNamespace(breach=lambda: None),
+        _monitor=SimpleNamespace(breach=breach),
+    )
+    assert await ProcessGroup.breach(program) is None
+    scheduler.refresh.assert_not_called()

@@ -1,6 +1,7 @@
 """Tests which toolchains a sandbox shows."""
 
 import os
+import platform
 import pwd
 import sys
 from pathlib import Path
@@ -177,3 +178,39 @@ def test_bubblewrap_is_asked_for_every_protection(tmp_path, option):
     shown = mounts.Mounts(None, mounts.Overlays(bwrap), None)
     words = bubblewrap.command_line(bwrap, program, shown, has_filter=True)
     assert f" {option} " in " ".join(words)
+
+
+@pytest.mark.parametrize(
+    "where", ["/var/../tmp", "/etc", "/etc/x", "/home/..", "/home/../usr", "/lib64"]
+)
+def test_build_has_another_home_if_its_own_would_hide_files(monkeypatch, where):
+    monkeypatch.setenv("HOME", where)
+    assert bubblewrap.find_build_home() == Path("/home/build")
+
+
+def test_build_has_its_home_at_the_path_of_the_users_home(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/ann")
+    assert bubblewrap.find_build_home() == Path("/home/ann")
+
+
+@pytest.mark.parametrize(
+    ("release", "counts"),
+    [("5.13.19-generic", False), ("5.14.0-427.el9", True), ("4.19.0", False), ("6.1.0-13", True)],
+)
+def test_limits_count_in_a_namespace_from_linux_5_14_on(monkeypatch, release, counts):
+    monkeypatch.setattr(platform, "release", lambda: release)
+    assert bubblewrap._counts_by_namespace() is counts
+
+
+def test_folder_behind_a_link_to_a_home_is_private(tmp_path, monkeypatch):
+    """The home a/ann leads to y/ann, and the link a to x: so x contains a home, too."""
+    (tmp_path / "x").mkdir()
+    (tmp_path / "y" / "ann").mkdir(parents=True)
+    (tmp_path / "a").symlink_to("x")
+    (tmp_path / "x" / "ann").symlink_to(tmp_path / "y" / "ann")
+    monkeypatch.setattr(pwd, "getpwall", lambda: [SimpleNamespace(pw_dir="relative")])
+    monkeypatch.chdir(tmp_path)
+    toolchains._home_folders.cache_clear()
+    found = toolchains._home_folders(tmp_path / "a" / "ann")
+    assert tmp_path / "x" in found
+    assert not {Path("relative"), tmp_path / "relative"} & found

@@ -309,3 +309,11 @@ def test_impossible_schedule_is_refused_with_a_reason(challengers, stages, reaso
         gauntlet(
             "cup", [*new, *old, "x", "y"] if stages[0].seats == 6 else new + old, stages, lanes=8
         )
+
+
+def test_extra_meetings_of_a_stage_are_spread_over_the_field():
+    """Before the second stage, one bot of the field has had fewer extra meetings than the others."""
+    stages = [Stage(BASIC, 2, matches, balanced=True, challengers=2) for matches in (4, 3)]
+    games = gauntlet("cup", ["new0", "new1", "old0", "old1", "old2"], stages, lanes=5)
+    played = Counter(bot for game in games if game.stage == 1 for bot in game.bots)
+    assert [played[bot] for bot in ("old0", "old1", "old2")] == [2, 2, 2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from dataclasses import replace
 import pytest
 from records import NAMES, add_bot, bot, filled
 
-from referee.errors import StoreError, UserError
+from referee.errors import StoreError, UserError, write_error
 from referee.store import backends
 from referee.store.league import League
 
@@ -238,3 +239,26 @@ def test_nothing_is_written_to_a_file_that_was_replaced(tmp_path):
         (tmp_path / "other" / FILE).replace(tmp_path / "first" / FILE)
         with pytest.raises(StoreError, match=r"league\.db: the file was deleted or replaced"):
             add_bot(league, bot("bob"))
+
+
+def test_file_in_place_of_the_folder_is_a_missing_league(tmp_path):
+    (tmp_path / "file").touch()
+    assert not League.exists_at(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        *(
+            (number, UserError)
+            for number in (errno.EROFS, errno.EACCES, errno.ENOENT, errno.EISDIR)
+        ),
+        *((number, StoreError) for number in (errno.ENOSPC, errno.EIO, errno.EDQUOT)),
+    ],
+)
+def test_file_that_cannot_be_written_is_a_mistake_of_the_user_only_if_its_path_is_wrong(
+    number, kind
+):
+    error = write_error("x", OSError(number, os.strerror(number)))
+    assert type(error) is kind
+    assert str(error) == f"x: {os.strerror(number)}"

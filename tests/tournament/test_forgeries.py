@@ -142,6 +142,25 @@ def test_game_outside_tournaments_without_its_seats_is_found(tmp_path):
     sample.league.close()
 
 
+def test_row_of_a_game_does_not_concern_another_tournament(folder):
+    forge(folder, lambda database: database.execute("UPDATE results SET tournament_id = NULL"))
+    with League.open(folder, create=False) as league:
+        assert league.stray_games(tournament="cup")
+        assert not league.stray_games(tournament="another")
+
+
+def test_game_outside_tournaments_with_a_tournament_in_its_results_is_found(tmp_path):
+    sample = SampleLeague(tmp_path)
+    record = sample.make_record(sample.tournament.schedule[0])
+    sample.league.add_game(replace(record, game_id="play-1-1"))
+    forge(
+        tmp_path / "league",
+        lambda database: database.execute("UPDATE results SET tournament_id = 1"),
+    )
+    assert sample.league.stray_games() == {"play-1-1"}
+    sample.league.close()
+
+
 def test_game_outside_tournaments_without_its_first_times_is_found(tmp_path):
     sample = SampleLeague(tmp_path)
     record = sample.make_record(sample.tournament.schedule[0])

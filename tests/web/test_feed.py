@@ -163,3 +163,16 @@ async def leave():
 
 async def ignore(_message):
     """Take a message of a response."""
+
+
+async def test_unexpected_error_after_a_good_poll_is_printed_again(mark, monkeypatch):
+    log = MagicMock()
+    monkeypatch.setattr(serve, "_LOG", log)
+    async with aclosing(Feed(mark.read).events()) as events:
+        await following(events)
+        for value in (7, 8):
+            mark.error = RuntimeError("broken")
+            await two_polls(mark)
+            mark.error, mark.value = None, value
+            await two_polls(mark)
+    assert log.exception.call_count == 2
