@@ -222,13 +222,15 @@ def run_here(words, folder, environment):
 def stop_tracker():
     """End the resource tracker of `multiprocessing`, which tests would take for an orphan process.
 
-    First wait for the threads of executors, because they return their semaphores when they end.
+    First wait for the threads of executors, because they return their semaphores when they end. Do not wait for the timer
+    of pytest's time limit, which ends with the test.
     """
     tracker = resource_tracker._resource_tracker
     if tracker._fd is None:
         return
     for thread in threading.enumerate():  # of executors that are shut down
-        if not thread.daemon and thread is not threading.current_thread():
+        is_other = thread is threading.current_thread() or isinstance(thread, threading.Timer)
+        if not (thread.daemon or is_other):
             thread.join(PATIENCE_S)
     for _ in range(3):  # an error that passed an asynchronous generator is freed in several steps
         gc.collect()

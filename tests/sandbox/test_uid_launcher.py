@@ -218,33 +218,35 @@ async def test_folder_below_a_closed_one_is_shown_alone(launch):
         shutil.rmtree(hidden)
 
 
-LEAVE = """
-for folder in /tmp /var/tmp /dev/shm /run/lock; do
+WRITABLE_FOR_ALL = ["/tmp", "/var/tmp", "/dev/shm", "/run/lock"]  # noqa: S108 - they are what is tested
+SHARED_FOLDERS = [path for path in WRITABLE_FOR_ALL if Path(path).is_dir()]
+LEAVE = f"""
+for folder in {" ".join(SHARED_FOLDERS)}; do
     mkdir $folder/left-$$ && echo x >$folder/left-$$/file && mkfifo $folder/left-$$-pipe && echo $folder
 done
 ipcmk --queue --shmem 1000 --semaphore 1 --mode 0666 >/dev/null && echo ipc
 setsid env -i sleep 1000 >/dev/null 2>&1 &
 echo $$
 """
-SHARED_FOLDERS = ["/tmp", "/var/tmp", "/dev/shm", "/run/lock"]  # noqa: S108 - everybody may write there
 
 
 async def test_shared_folders_and_memory_are_private(launch):
     launched = await launch(f"{LEAVE} wait")
-    words = await read_lines(launched, 6)
-    assert words[:5] == [*SHARED_FOLDERS, "ipc"]
-    assert not find_leftovers(words[5], launched._resources.uid)
+    *words, marker = await read_lines(launched, len(SHARED_FOLDERS) + 2)
+    assert words == [*SHARED_FOLDERS, "ipc"]
+    assert not find_leftovers(marker, launched._resources.uid)
     await launched.kill()
 
 
 @pytest.mark.usefixtures("without_namespaces")
 async def test_what_a_program_leaves_in_shared_folders_and_memory_is_removed(launch):
     launched = await launch(LEAVE)
-    uid, words = launched._resources.uid, (await read_lines(launched, 6))
-    assert words[:5] == [*SHARED_FOLDERS, "ipc"]
-    assert len(find_leftovers(words[5], uid)) == 11
+    uid = launched._resources.uid
+    *words, marker = await read_lines(launched, len(SHARED_FOLDERS) + 2)
+    assert words == [*SHARED_FOLDERS, "ipc"]
+    assert len(find_leftovers(marker, uid)) == 2 * len(SHARED_FOLDERS) + 3
     await launched.kill()
-    assert not find_leftovers(words[5], uid)
+    assert not find_leftovers(marker, uid)
     assert not list_pids(uid)
 
 
