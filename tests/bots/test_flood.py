@@ -279,8 +279,9 @@ async def test_thread_that_reads_an_output_is_no_thread_of_grpc(monkeypatch):
     busy.start()
     is_runnable = threads.is_any_runnable()
     monkeypatch.setattr(OUTPUT_THREADS, "native_ids", {busy.native_id})
-    # a thread of an earlier test may run now and then
-    was_idle = any(not threads.is_any_runnable() for _ in range(20))
+    was_idle = False
+    while busy.is_alive() and not was_idle:  # a thread of an earlier test may run now and then
+        was_idle = not threads.is_any_runnable()
     assert busy.is_alive()
     busy.join()
     assert is_runnable

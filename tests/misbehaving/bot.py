@@ -98,8 +98,9 @@ class TellsWhatItSees(Fair):
     def __init__(self):  # runs before the event loop, which has file descriptors of its own
         complain(dict(os.environ))
         links = [(each, f"/proc/self/fd/{each}") for each in os.listdir("/proc/self/fd")]
+        opened = [(each, os.readlink(link)) for each, link in links if os.path.exists(link)]
         # libffi, which ctypes loads, may keep its own library open
-        complain(sorted(each for each, link in links if ".so" not in os.path.realpath(link)))
+        complain(sorted(each for each, target in opened if ".so" not in target))
 
     async def run(self):
         sys.exit(1)

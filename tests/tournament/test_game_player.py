@@ -319,7 +319,7 @@ def test_a_bot_inherits_no_variable_and_no_descriptor_of_its_worker(executor):
     seen = ast.literal_eval(environment)
     assert seen.keys() == {"PATH", "HOME", "TMPDIR", "LANG", "REFEREE_ADDRESS", "REFEREE_TOKEN"}
     assert seen["PATH"].startswith(f"{Path(sys.executable).parent}:")
-    assert ast.literal_eval(descriptors) == ["0", "1", "2", "3"]  # 3 lists the folder
+    assert ast.literal_eval(descriptors) == ["0", "1", "2"]
 
 
 @pytest.mark.extended("plays more games")
