@@ -18,7 +18,7 @@ from referee.errors import BotFault, Cause, Evidence, Forfeit, Strike
 HELLO = ""
 """Used as the game id of the request for a hello, which belongs to no game."""
 READY = 0
-"""Used as the decision number of a request for a hello or a ready. Decisions count from 1."""
+"""Used as the decision number of a request for a hello, or for a ready, the reply to a game start. Decisions count from 1."""
 REPLY_GRACE_US = 2_000
 """The grace period after a deadline, in µs. gRPC's threads may still pass on a reply that arrived in time."""
 TIMER_TOLERANCE_US = 2_000
@@ -32,8 +32,8 @@ CORE_WAIT_LIMIT_US = 2_000_000
 """How many µs after its deadline a bot is charged, even if it has not had `CPU_GRACE_US`. Two seconds are enough: Linux
 reserves a part of every second for normal processes, even if real-time processes use the machine."""
 _RESERVE = 4
-"""A batch reserves time for each decision after the first: this many times the longest mean time of a decision of the bot in a batch
-so far, but at most the limit of the decision. All reserved times of a batch together are at most `BATCH_LIMIT_US`."""
+"""A batch reserves time for each decision after the first: this many times the largest mean time of the decisions of a batch so
+far, but at most the limit of the decision. All reserved times of a batch together are at most `BATCH_LIMIT_US`."""
 BATCH_LIMIT_US = 60_000_000
 """A batch is overdue if the bot is silent for longer than the largest limit of its requests plus this time, even if the sum of the
 limits is longer. So a bot that hangs does not hold its core for long."""
@@ -150,12 +150,15 @@ class Batch:
     def __init__(self, requests: Sequence[PendingRequest], written_ns: int) -> None:
         self.requests = requests
         self.written_ns = written_ns
-        """When the clock of the batch started, in ns: when it was written, or earlier by the time that requests waited because of
-        `batch_wait_us`. For a hello, when the referee began to start the bot. `credit` moves it."""
+        """When the clock of the batch started, in ns. For a hello, when the referee began to start the bot. For other requests, when they
+        were written. If the bot has asked in its hello to wait for more requests (`batch_wait_us`), earlier by the time of this wait.
+        `credit` moves it."""
         self.open = len(requests)
         """The number of requests to which the bot still has to reply."""
-        self.sum_us = self._patience_us = requests[0].limit_us
-        """The sum of the limits."""
+        self.sum_us = requests[0].limit_us
+        """The sum of the limits, in microseconds."""
+        self._patience_us = self.sum_us
+        """How many microseconds the bot may be silent, from the write or from its newest reply."""
         if len(requests) > 1:
             limits_us = [request.limit_us for request in requests]
             self.sum_us, self._patience_us = sum(limits_us), max(limits_us) + BATCH_LIMIT_US
@@ -190,7 +193,7 @@ class PendingRequests:
 
     A bot may have its reply ready and wait for a core that another program uses. The bot is not charged for such a
     wait. If the bot runs or waits for a core at its deadline, it still gets `CPU_GRACE_US` of CPU time, but no later
-    than `CORE_WAIT_LIMIT_US` after the deadline. A bot that goes on computing soon uses up this CPU time
+    than `CORE_WAIT_LIMIT_US` after the deadline. If the bot goes on computing, it has soon used up this CPU time,
     and is charged.
 
     Args:
@@ -215,7 +218,8 @@ class PendingRequests:
         self.batch: Batch | None = None
         """The batch that is written and not finished."""
         self._slowest_us: int | None = None
-        """The longest time that a decision of the bot has taken, as the mean of its batch; None before the first decision."""
+        """The largest mean time of the decisions of a batch so far, in microseconds; None before the first decision. In an overdue batch,
+        the decision at which the bot stopped counts too."""
         self.missed = 0
         """How many batches in a row were overdue without any reply."""
         self._clock = clock
@@ -234,7 +238,7 @@ class PendingRequests:
         return None if self._slowest_us is None else _RESERVE * self._slowest_us
 
     def pause(self) -> None:
-        """Pause the clock of the batch, also of one that is written before `resume`: it does not become overdue."""
+        """Pause the clock. Until `resume` no batch becomes overdue, not even one that is written during the pause."""
         self._paused_ns = self._now_ns()
 
     def resume(self) -> None:
@@ -250,7 +254,7 @@ class PendingRequests:
             more_ns = min(ns, now_ns - batch.written_ns)
             batch.written_ns += more_ns
             batch.deadline_ns += more_ns
-            # the time of a reply that came during these `ns` loses only the part of them before the reply
+            # if a reply came during these `ns`, only the `ns` before the reply are excluded from its time
             if batch.last_reply_ns:
                 batch.last_reply_ns = min(batch.last_reply_ns + more_ns, now_ns)
 
@@ -317,7 +321,7 @@ class PendingRequests:
     def _finish(self, batch: Batch) -> None:
         """Pass the replies of a batch to the callers that await them.
 
-        If the last reply came in the grace period, the time after the deadline is its lag. If a request is both written and
+        If the last reply came in the grace period, the time after the deadline is its lag. If a single request is both written and
         answered while the clocks are paused, its time is 1 µs and not 0, because 0 µs in a record means that there was no request.
         """
         wall_us = max(1, (batch.last_reply_ns - batch.written_ns) // 1000)

@@ -1,6 +1,6 @@
 """Decide what is written to a bot in one message, and when.
 
-The `Outbox` of a bot writes the ends of games and the next batch of requests as one message. Only one write is in
+The `Outbox` of a bot writes the messages about ended games and the next batch of requests as one message. Only one write is in
 progress at a time.
 
 `Cores` says which bot thinks: one bot at a time on each core. With several games in flight, several bots have requests. If they
@@ -78,7 +78,7 @@ class Outbox:
         self._stream = None
 
     def put_end(self, message: bytes) -> None:
-        """Keep the end of a game. It is sent together with the next request, game start or goodbye."""
+        """Keep the message that a game has ended. It is sent together with the next request, game start or goodbye."""
         self._ends.append(message)
 
     def put_request(self, message: bytes, request: PendingRequest) -> None:
@@ -186,9 +186,9 @@ class Claimant(Protocol):
 
     @property
     def lingers(self) -> bool:
-        """Whether the bot may wait for more requests.
+        """Whether the bot has asked to wait for more requests (`batch_wait_us`), and this wait is not over.
 
-        Bots that do not linger get a core first. If no other bot wants one, this bot gets it at once.
+        A bot that lingers gets a core only if no other bot wants it, but then at once.
         """
         ...
 
@@ -198,7 +198,7 @@ class Claimant(Protocol):
 
 
 class Cores:
-    """The cores of a worker.
+    """The cores on which the bots of a worker think; one, unless the tournament sets `cores_per_game`.
 
     Args:
         count: how many bots may think at the same time.

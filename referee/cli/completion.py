@@ -142,9 +142,9 @@ class _Typed(NamedTuple):
 
 
 def _list_words(kind: str, typed: Sequence[str]) -> Iterable[str]:
-    """Return the words of a list. Bots and tournaments are sorted by name, games from newest to oldest.
+    """Return the words that `kind` stands for. Bots and tournaments are sorted by name, games from newest to oldest.
 
-    Retired bots are left out. Without a league there are no bots, tournaments and games.
+    Retired bots are left out. Without a league there are no bots, tournaments or games.
     """
     if kind == "rulesets":
         return RULESETS

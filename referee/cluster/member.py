@@ -66,8 +66,8 @@ class DeploymentRequest:
 #                             └──────── IDLE_S ──────────────┘
 #
 # `leave` and `kill` lead from every state to (none), and so does a new deployment of the same tournament. If the Dask worker
-# is killed, the kernel kills the game process. The bots and the folders that are left are removed when the next Dask worker of
-# the machine starts.
+# is killed, the kernel kills the game process. When the next Dask worker of the machine starts, it ends the bot processes and
+# removes the run folders that are left. The copies of bots stay.
 
 
 class Deployment:

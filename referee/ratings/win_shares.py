@@ -27,7 +27,8 @@ _COMMON_WEIGHT = 20.0
 _PRIOR_WEIGHT = 1.0
 """The weight of a design effect of 1 in the estimate from all bots, in degrees of freedom. It matters after very few matches."""
 _NEGLIGIBLE = 1e-6
-"""Smaller squared differences between the strengths of opponents are rounding errors."""
+"""If the squared differences between the matches of a bot, in seats and in the strengths of opponents, add up to less than this, they are
+rounding errors."""
 
 
 def win_share_intervals(sums: MatchSums) -> list[Estimate]:

@@ -3,7 +3,7 @@
 bots/NAME/lock           locked while a copy of this bot is made or removed
 bots/NAME/new-*/bot      an unfinished copy, whose hash is not yet known
 bots/NAME/HASH/bot       the copy, in which the bot is built and from which it is run
-bots/NAME/HASH/source.tar the files before fetch and build, for other machines; only if the bot has a fetch or a build
+bots/NAME/HASH/source.tar the files before fetch and build, for variants and other machines; only if the bot has a fetch or a build
 bots/NAME/HASH/build.log the output of fetch and build
 bots/NAME/HASH/ready     exists when the copy and its build are complete
 """
@@ -282,8 +282,8 @@ def hash_content(
     Args:
         folder: the bot's folder.
         variant: changes of the bot's manifest; None for the bot as it is.
-        left_out: a folder that may be inside the bot's folder, such as the folder of the league's copies. Then the subfolder of the
-            bot that contains it is left out.
+        left_out: a folder that may be inside the bot's folder, such as the folder of the league's copies. Then the
+            copy leaves out every folder on the path to it, from the subfolder of the bot on.
 
     Raises `UserError` if the manifest is wrong or the folder cannot be copied.
     """
@@ -367,7 +367,7 @@ def _check_copied(manifest: Manifest, source: Path, copied: Path) -> None:
         )
     try:
         is_same = load_manifest(copied) == manifest
-    except UserError:  # it would name the copy
+    except UserError:  # its message would name a file of the copy
         is_same = False
     if not is_same:
         raise UserError(f"{source / FILE_NAME}: changed while it was copied; submit it again")
@@ -420,7 +420,7 @@ def _lock(folder: Path) -> Iterator[None]:
 
 @asynccontextmanager
 async def _lock_when_free(folder: Path) -> AsyncIterator[None]:
-    """Do as `_lock`, without blocking the event loop. Another task of this loop may hold the lock."""
+    """Do what `_lock` does, without blocking the event loop. Another task of this loop may hold the lock."""
     descriptor = os.open(folder / _LOCK, _LOCK_FLAGS, 0o644)
     try:
         while True:

@@ -5,11 +5,11 @@ end these child processes, so the sweeper does it.
 
 `python -I -S sweeper.py` detaches itself from its parent. On standard input it reads which programs the referee has
 started (`+PID UID MARK LOCK`) and which are gone (`-PID`). The input ends when the referee ends. Then, for each
-program that is not gone, the sweeper kills all processes in the program's session, all processes with the mark
-MARK, and all processes of user UID. UID or MARK is 0 if the program has no user or no mark of its own.
+program that is not gone, the sweeper kills all processes in the program's session (see setsid(2)), all processes with the mark
+MARK (see `create_mark` in `process_tree`), and all processes of user UID. UID or MARK is 0 if the program has no user or no mark of its own.
 
 LOCK is the path of the file whose lock reserves the user id; without a user id it is missing. The sweeper kills the
-processes of a user only while it holds this lock, because afterwards another referee may give the id to a program.
+processes of a user only while it holds this lock, because another referee may give the id to a program as soon as the lock is free.
 
 `python -I -S sweeper.py UID` kills all processes of user UID at once and ends.
 

@@ -27,11 +27,11 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def find_toolchains(program: str, path: str) -> list[Path]:
-    """Return the folders outside of /usr that a program and its toolchain need.
+    """Return the folders outside of /usr that a sandbox shows to a program, for the program itself and for its toolchain.
 
     Args:
-        program: the name or path of the program. A name is looked up in PATH, and its links are followed. A path adds
-            no folder.
+        program: the name or path of the program. A name is looked up in PATH, and its links are followed. A
+            program that contains a slash adds no folder.
         path: the value of PATH in the program's environment.
     """
     folders = [Path(folder) for folder in path.split(os.pathsep) if folder.startswith("/")]
@@ -59,7 +59,7 @@ def _interpreter() -> tuple[Path, ...]:
 
 
 def find_interpreter() -> list[Path]:
-    """Return the folders that `init.py` needs: those of the referee's interpreter, without a virtual environment."""
+    """Return the folders that `init.py`, process 1 of a sandbox, needs: those of the referee's interpreter, without a virtual environment."""
     return _outermost([Path(sys.base_prefix), Path(sys.base_exec_prefix)])
 
 
@@ -137,7 +137,7 @@ def _is_private(folder: Path) -> bool:
 def _home_folders(home: Path) -> frozenset[Path]:
     """Return the home folders of all accounts, their parents, and the target of `~/.local` if it is a link.
 
-    PATH can name folders of a home folder that is not in HOME, for example after sudo. Some systems do not list
+    PATH can name folders in the home folder of another account than HOME, for example after sudo. Some systems do not list
     all accounts. So the accounts of the referee's user and of the caller of sudo are also looked up one by one.
 
     Args:

@@ -6,7 +6,7 @@ An extension adds games. Existing games keep their numbers, deals and lanes.
   tournament had been created with the larger number of rounds.
 - If the stages are balanced, the extension adds another balanced choice to each stage. If the new choice must
   let some bots play more often than others, it prefers bots that have played less in the earlier choices. Pairs of
-  bots that have met less often in the earlier choices meet more often.
+  bots that have met rarely in the earlier choices meet often in the new one.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ ALGORITHMS = MappingProxyType(
 """The algorithms by name. The database stores the name.
 
 If an algorithm is changed and makes other schedules, give the changed algorithm a new name and keep the old one. Verification must
-be able to compute old schedules again. Two kinds of schedules are exceptions, because no released version makes a league that this
-version opens:
+be able to compute old schedules again. Two changes kept the old names. Before them, no version was released whose leagues this
+version opens, so no such schedule can be stored:
 
-- schedules of `balanced-1` with 25 bots at tables of 4, which lost matches;
-- schedules of `balanced-1` and `gauntlet-1` for a balanced choice with several stages or an extension, which repeated tables.
+- `balanced-1` left matches out with 25 bots at tables of 4;
+- `balanced-1` and `gauntlet-1` repeated tables in a balanced choice with several stages or an extension.
 
 The name of a ladder's algorithm also stands for the choice of games at its looks: give it a new name if `tournament/ladder.py` or
 `ratings/information.py` computes other games.
@@ -98,13 +98,13 @@ def extension_games(
         extensions: for each extension, the number of matches that it adds to each table. If the stages are
             balanced, the number of matches that it adds to each stage.
         lanes: the number of lanes, at least the number of seats of the largest table.
-        last: the last game before the first extension. The numbers of its games continue from there.
+        last: the last game before the first extension. The numbers of the added games continue from its number.
 
     Raises ValueError if an extension adds no match, or if the algorithm cannot make the schedule of the
     stages.
     """
     if any(matches < 1 for matches in extensions):
-        raise ValueError("an extension must add at least one match; give a number from 1")
+        raise ValueError("an extension must add at least one match; give 1 or more")
     if not extensions:
         return ()
     added = _choices if any(stage.balanced for stage in stages) else _rounds

@@ -1,6 +1,6 @@
-"""Say which bot has which position in the tables of a later stage, so that pairs which have met less often meet more often.
+"""Say which bot has which number in the tables of a stage. Pairs that have met rarely in the stages before shall meet often in it.
 
-Equal stages have equal tables. If every bot kept its position in them, an extension would only repeat the tables of its stage, and
+Equal stages have equal tables. If every bot kept its number in them, an extension would only repeat the tables of its stage, and
 pairs that have never met would never meet.
 """
 
@@ -35,7 +35,7 @@ def assign_bots(before: Meetings, played: Sequence[int], tables: Sequence[BotTab
 
     A bot with fewer matches before gets a position with more matches in this stage. This leaves a choice among bots with equally
     many matches before, and among positions with equally many matches in this stage. In the first stage, the lower number comes
-    first. In later stages, the order is random. Then, again and again, the function makes the swap within these groups that most
+    first. In later stages, the order is shuffled, with the same seed each time. Then, again and again, the function makes the swap within these groups that most
     reduces the sum of the squared numbers of meetings of all pairs. It stops when no swap reduces this sum, or when `_EFFORT` is
     used up.
 

@@ -87,7 +87,7 @@ def extensions(connection: Connection, name: str) -> list[StoredExtension]:
 
 
 def progress(connection: Connection, name: str) -> list[RoundProgress]:
-    """See `League.progress`. Rounds of several stages with equal numbers count as one round."""
+    """See `League.progress`. Rounds of different stages that have the same number count as one round."""
     match, result = schema.matches.c, schema.results.c
     rows = connection.execute(
         select(

@@ -1,7 +1,7 @@
 """Follow the schedule of a tournament from look to look.
 
 At a look, after some rounds, the results decide who plays next. Two kinds of tournaments have looks. In a tournament that may stop early
-(key `until` of its file) a look is a test whether the standings are settled: the verdicts decide whether the tournament stops, and who
+(key `until` of its file), a look tests whether the standings are settled: the verdicts decide whether the tournament stops, and who
 plays the matches up to the next look. A ladder (module `ladder`) looks for the matches that tell most.
 
 A look uses only the games before it, and later games do not start before the look is over. Therefore a tournament plays the same games and
@@ -53,7 +53,7 @@ def find_next_look(config: TournamentConfig, taken: TakenLook | None) -> Look | 
     """Return the look after `taken`, or the first look if `taken` is None. Return None if no look follows.
 
     There is no next look in three cases: `taken` was the last one; all standings are settled; or the stages with open
-    neighbours have no rounds left. In the third case the tournament ends with open verdicts.
+    neighbours have no rounds left. In the first case the tournament can end with open verdicts, in the third it always does.
     """
     done, games = (0, 0) if taken is None else (taken.look.rounds, taken.look.games)
     ahead = [rounds for rounds in list_look_rounds(config) if rounds > done]
@@ -124,7 +124,7 @@ class Course:
         return list_look_rounds(self._config)[:-1]  # after the last look no game is left
 
     def stop(self) -> bool:
-        """Stop at the newest look because the time is over. Return False if the tournament has no time limit: only a ladder has one."""
+        """Stop at the newest look because the minutes of a ladder are over. Return False for other tournaments: they cannot stop then."""
         return False
 
     @property

@@ -1,6 +1,6 @@
 """Send the requests of a seat of a stored game to a bot again, to find out what the bot does and why.
 
-The record of a game has the deck and every move, so the requests are the same as in the game, and their times too. Whatever
+The record of a game has the deck and every move, so the requests are the same as in the game, also the time limits in them. Whatever
 the bot replies, the game goes on with the stored moves. A rerun has no time limits, so the bot may run in a debugger. The bot
 gets a process of its own, which plays only this game. In the tournament it may have played other games before, or at the same
 time.
@@ -49,7 +49,7 @@ class StoredSeat:
     seed: int | None
     """The seed for the bot's random numbers; None if it is not stored, as in games outside of tournaments."""
     names: tuple[str, ...]
-    """The names that all bots were told; empty for none."""
+    """The names of the bots on all seats, if the tournament shows them to the bots; otherwise empty."""
 
     @property
     def faults(self) -> tuple[Fault, ...]:
@@ -125,8 +125,8 @@ class Exchange(NamedTuple):
     def is_as_stored(self) -> bool:
         """Whether the bot has done the same as in the stored game: it has given the same reply, or it has the same fault.
 
-        Faults are the same if they have the same cause. A rerun has no time limits, so a late reply is no fault there: it is the
-        same as a stored fault for being late.
+        Faults are the same if they have the same cause. A rerun waits beyond the limit, so a reply after the limit is no fault there: it
+        is the same as a stored fault for being late.
         """
         outcome, fault = self.outcome, self.stored_fault
         if isinstance(outcome, BotFault):
@@ -167,7 +167,7 @@ async def rerun(
         stored: the seat whose requests the bot gets.
         spec: the bot.
         launcher: starts the bot.
-        last_move: requests after this number of moves are not sent.
+        last_move: only requests with at most this many moves before them are sent.
         logs: where to write what the bot prints; None for nowhere.
 
     After a `Forfeit` of the bot no request follows. Raises `Forfeit` if the bot does not start or is not ready for the game,

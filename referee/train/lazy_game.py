@@ -1,7 +1,7 @@
 """Let chance decide a deck card by card, for OpenSpiel.
 
-Chance decides each card when it is drawn, so a state has no deck. The rules take a whole deck. Therefore a
-`LazyGame` has a deck whose first cards are decided. It tries a move in a copy of the game: if the move draws a card that is
+In OpenSpiel, chance decides each card when it is drawn, but the rules need a whole deck. So a `LazyGame` has a
+whole deck, of which only the first cards are decided. It tries a move in a copy of the game: if the move draws a card that is
 not decided, the copy is dropped, and chance decides next.
 """
 
@@ -110,8 +110,8 @@ class LazyGame:
     def draw(self, seat: int, chance: Random) -> LazyGame:
         """Return a game that `seat`, which must decide now, cannot tell apart from this one.
 
-        That game has only the events as `seat` saw them, so it can be drawn again for `seat` only. Raises ValueError
-        for a seat that does not decide now, and for another seat of a game that was drawn.
+        That game has only the events as `seat` saw them, so its own `draw` accepts only `seat`. Raises ValueError
+        for a seat that does not decide now, and if this game is the result of `draw` for another seat.
         """
         if seat not in self._sets:
             self._sets[seat] = self._make_information_set(seat)
@@ -151,7 +151,7 @@ class LazyGame:
             )
         if self._drawn_for not in (None, seat):
             raise ValueError(
-                f"this state was resampled for player {self._drawn_for}, so player {seat} has no past in it"
+                f"this state was resampled for player {self._drawn_for}, so it does not contain what player {seat} has seen"
             )
         events = tuple(redact(event, seat) for event in self.events)
         start = _Start(self._ruleset, seat, self._first_views[seat])

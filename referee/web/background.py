@@ -1,4 +1,4 @@
-"""Compute ratings and rating histories in threads of their own, so that requests do not wait: 100,000 games take a minute."""
+"""Compute ratings and rating histories in threads of their own, so that pages do not wait: 100,000 games take a minute."""
 
 from __future__ import annotations
 
@@ -138,8 +138,8 @@ class HistoryKeeper:
     def get(self, patience_s: float | None) -> Histories | None:
         """Return the newest histories; None if there are none yet.
 
-        They are outdated if the computation takes longer than `patience_s`, or if the delay after the end of the last computation
-        is not over.
+        They are outdated if the computation takes longer than `patience_s`. They can also be outdated soon after the end of a
+        computation, because the next one begins only after a delay (see `DELAY_FACTOR`).
 
         Args:
             patience_s: how long to wait for a computation, in seconds; None to wait without a limit.

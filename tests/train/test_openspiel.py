@@ -324,7 +324,9 @@ def test_resampled_state_can_be_resampled_for_the_same_player_only():
     assert again.information_state_string() == state.information_state_string()
     while other.is_chance_node() or other.current_player() == 0:
         other.apply_action(chance.choice(other.legal_actions()))
-    with pytest.raises(ValueError, match="resampled for player 0, so player 1 has no past in it"):
+    with pytest.raises(
+        ValueError, match="resampled for player 0, so it does not contain what player 1 has seen"
+    ):
         other.resample_from_infostate(1, chance.random)
 
 
