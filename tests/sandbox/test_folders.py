@@ -80,6 +80,8 @@ def test_folders_too_deep_for_a_path_are_removed(folder, tmp_path):
 
 
 @as_root
+# the child takes no lock that a thread of this process may hold
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_user_without_privileges_removes_deep_and_locked_folders(tmp_path_factory):
     folder = tmp_path_factory.mktemp("nobody")
     (folder / "x").mkdir()
