@@ -4,7 +4,8 @@ gRPC handles pings, settings, unknown frames and new connections in threads of i
 can keep these threads busy for ever with little CPU time of its own. They belong to the worker, which may have priority
 over the bots. So `FloodWatch` measures the CPU time of these threads. If it is much more than the replies of the bots
 explain, `FloodWatch` searches for the flooder: it stops all bots, and lets one bot after the other run alone in short
-trials. A bot floods if it makes gRPC too busy in each of its trials.
+trials. A bot floods if it makes gRPC too busy in each of its trials. During a search, no other bot is started, because it
+would run beside the bot that has a trial.
 
 While gRPC is too busy, the bots get extra time for their pending requests, up to a limit: the deadlines move. During
 a search, all clocks stand still.
@@ -120,6 +121,7 @@ class FloodWatch:
     Args:
         list_bots: returns the bots that run now, also those that are being started or stopped.
         threads: the threads of gRPC.
+        start_lock: held during a search. Add a bot to those of `list_bots` only while nobody holds this lock.
         now_ns: returns monotonic time in ns.
         sleep: waits for some seconds.
     """
@@ -128,11 +130,13 @@ class FloodWatch:
         self,
         list_bots: Callable[[], Collection[WatchedBot]],
         threads: GrpcThreads,
+        start_lock: asyncio.Lock,
         now_ns: Callable[[], int] = time.monotonic_ns,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._list_bots = list_bots
         self._threads = threads
+        self._start_lock = start_lock
         self._now_ns = now_ns
         self._sleep = sleep
         self._last_ns = (0, 0, 0)
@@ -167,7 +171,8 @@ class FloodWatch:
             bot.session.pending_requests.credit(given_ns)
         if self._excess_sum_ns >= _TRIAL_AFTER_NS and self._now_ns() >= self._next_trial_ns:
             try:
-                await self._try_bots()
+                async with self._start_lock:
+                    await self._try_bots()
             finally:
                 self._excess_sum_ns = 0
                 self._next_trial_ns = self._now_ns() + _REST_NS

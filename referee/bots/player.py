@@ -71,6 +71,8 @@ class BotPool:
         """The lock of a key is held while the process of this key is looked up, started or discarded."""
         self._running: dict[str, BotProcess] = {}
         """All running processes by their tokens, also those that are being started or stopped."""
+        self._start_lock = asyncio.Lock()
+        """Held by `FloodWatch` during a search. Meanwhile no process is started."""
         self._flood_watch: asyncio.Task[None] | None = None
 
     async def acquire(self, lane: int, spec: BotSpec) -> BotProcess:
@@ -137,6 +139,8 @@ class BotPool:
         self._starting += 1
         try:
             await self._make_room()
+            async with self._start_lock:
+                pass  # no search runs now, and none can begin before `start` has added the process to `_running`
             return await BotProcess.start(
                 spec,
                 launcher=self._launchers.get(str(spec.bot), self._launcher),
@@ -153,7 +157,7 @@ class BotPool:
     def _start_flood_watch(self) -> None:
         """Start a `FloodWatch` if none runs. If an error has ended the last one, asyncio logs the error."""
         if GrpcThreads.is_measurable() and (self._flood_watch is None or self._flood_watch.done()):
-            watch = FloodWatch(self._running.values, GrpcThreads())
+            watch = FloodWatch(self._running.values, GrpcThreads(), self._start_lock)
             self._flood_watch = asyncio.ensure_future(watch.run())
 
     async def _make_room(self) -> None:

@@ -69,6 +69,7 @@ class Machine:
         self.backlog_ns = 0
         """What gRPC has still to do if no bot runs."""
         self.trials = 0
+        self.start_lock = asyncio.Lock()
 
     def cpu_ns(self):
         return self.cpu
@@ -93,7 +94,7 @@ class Machine:
 
     async def watch(self, seconds=1.0):
         self.end = self.now + int(seconds * 1e9)
-        watch = FloodWatch(lambda: self.bots, self, lambda: self.now, self.sleep)
+        watch = FloodWatch(lambda: self.bots, self, self.start_lock, lambda: self.now, self.sleep)
         with pytest.raises(asyncio.CancelledError):
             await watch.run()
         assert not any(bot.is_held or bot.is_paused for bot in self.bots)
@@ -192,6 +193,32 @@ async def test_bot_that_the_referee_does_not_need_is_held_but_not_tried(machine)
     assert causes(flooder)
     assert idle.paused_ns
     assert not idle.tried
+
+
+async def test_bot_that_starts_during_a_search_has_no_part_in_the_trials_of_others(machine):
+    """The flooder exits when the search begins. Its next process floods whenever a bot has a trial."""
+    honest, flooder = Bot(machine), Bot(machine, HALF)
+    sleep, late = machine.sleep, []
+
+    async def start():
+        async with machine.start_lock:
+            late.append(Bot(machine))
+
+    async def restart_flooder(seconds):
+        if flooder in machine.bots and flooder.is_held:
+            machine.bots.remove(flooder)
+            flooder.share = 0.0
+            machine.starting = asyncio.ensure_future(start())
+        await asyncio.sleep(0)
+        for bot in late:
+            bot.share = HALF * (seconds == flood._TRIAL_S)
+        await sleep(seconds)
+
+    machine.sleep = restart_flooder
+    await machine.watch(1)
+    assert machine.starting.done()
+    assert honest.tried
+    assert not honest.faults
 
 
 async def test_watch_goes_on_after_an_error_of_the_system_and_lets_all_bots_run(machine):

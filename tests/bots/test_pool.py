@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import psutil
 import pytest
 
 from referee.bots import BotSpec, process
+from referee.bots.flood import GrpcThreads
 from referee.bots.player import BotPool
 from referee.clocks import Clocks
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
@@ -149,6 +151,19 @@ async def test_cancelled_start_leaves_no_process_token_or_folder(pool):
             await asyncio.sleep(0)
     assert not pool._running
     assert not list(pool._folder.iterdir())
+
+
+async def test_no_process_is_started_during_a_search_for_a_flooder(pool, monkeypatch):
+    bot = await pool.acquire(0, spec("a"))
+    await bot.session.start_game("g", b"\x0a\x03\x0a\x01g", 20_000_000)
+    monkeypatch.setattr(GrpcThreads, "cpu_ns", lambda _: time.monotonic_ns())  # always busy
+    while not pool._start_lock.locked():  # noqa: ASYNC110 - there is no event for it
+        await asyncio.sleep(0)
+    starting = asyncio.ensure_future(pool.acquire(0, spec("b")))
+    while pool._start_lock.locked():
+        assert list(pool._running.values()) == [bot]
+        await asyncio.sleep(0)
+    assert (await starting).usable
 
 
 async def test_too_long_socket_path_is_a_void_game(tmp_path):
