@@ -117,7 +117,7 @@ class Evidence:
     """What is known about a fault."""
 
     detail: str
-    """One sentence that explains the fault to people."""
+    """One sentence without a full stop that explains the fault to people, such as `the bot exited with 1`."""
     exit_code: int | None = None
     """The exit code of the bot's process; None if the process did not exit by itself."""
     signal: str | None = None

@@ -474,7 +474,7 @@ def overdue_fault(request: PendingRequest, batch: Batch, wall_us: int) -> BotFau
     `wall_us` is the time since the batch was written, in microseconds.
     """
     kind = Strike if request.cause is Cause.TIMEOUT else Forfeit
-    detail = f"{_MISSING[request.cause]} within {request.limit_us / 1e6:g} s"
+    detail = f"the bot sent {_MISSING[request.cause]} within {request.limit_us / 1e6:g} s"
     if len(batch.requests) > 1:
         detail += (
             f", nor within {batch.limit_us / 1e6:g} s for {len(batch.requests)} requests together"

@@ -215,7 +215,7 @@ class FloodWatch:
                 if await self._floods(bot):
                     flooders.append(bot)
         for bot in flooders:
-            detail = "kept its server busy with HTTP/2 frames or connections that carry no replies"
+            detail = "the bot kept its server busy with HTTP/2 frames or connections that carry no replies"
             bot.session.fail(Forfeit(Cause.FLOOD, Evidence(detail=detail)))
 
     async def _floods(self, bot: WatchedBot) -> bool:

@@ -107,7 +107,7 @@ class Inbox:
         if self._unsolicited > FLOOD_QUOTA:
             raise _forfeit(
                 Cause.FLOOD,
-                f"more than {FLOOD_QUOTA} messages or streams that the referee did not wait for",
+                f"the bot produced more than {FLOOD_QUOTA} messages or streams that the referee did not wait for",
             )
 
     def _receive_replies(self, message: play_pb2.BotMessage) -> None:
@@ -184,7 +184,8 @@ class Inbox:
 def _check_size(data: bytes) -> None:
     if len(data) > MESSAGE_LIMIT:
         raise _forfeit(
-            Cause.TOO_LARGE, f"a message of {len(data)} bytes; the limit is {MESSAGE_LIMIT}"
+            Cause.TOO_LARGE,
+            f"the bot sent a message of {len(data)} bytes; the limit is {MESSAGE_LIMIT}",
         )
 
 

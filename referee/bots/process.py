@@ -285,12 +285,12 @@ class BotProcess:
         """
         name = None
         if code is None:
-            detail = "closed its stream"
+            detail = "the bot closed its stream"
         elif code < 0:
             name = signal_name(-code)
-            detail, code = f"was ended by {name}", None
+            detail, code = f"the bot was ended by {name}", None
         else:
-            detail = f"exited with {code}"
+            detail = f"the bot exited with {code}"
         if self.session.said_hello:
             cause = Cause.CRASH
         else:

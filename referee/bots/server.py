@@ -170,7 +170,7 @@ class Stranger(Sender):
     def charge_impersonation(self, token: str) -> None:
         """See `Sender.charge_impersonation`."""
         if self._program is not None:
-            detail = "opened a stream with the token of another bot"
+            detail = "the bot opened a stream with the token of another bot"
             fault = Forfeit(Cause.IMPERSONATION, Evidence(detail=detail))
             self._charge(self._program, fault, token)
 
@@ -300,7 +300,7 @@ class ReachableServer:
                 self._ended.update(self.end_foreign_connections(_FOREIGN_CONNECTIONS))
                 for program, count in self._ended.items():
                     if program is not None and count > FLOOD_QUOTA:
-                        detail = f"opened more than {FLOOD_QUOTA} connections to the server of another bot"
+                        detail = f"the bot opened more than {FLOOD_QUOTA} connections to the server of another bot"
                         self.charge(program, Forfeit(Cause.FLOOD, Evidence(detail=detail)), "")
         finally:
             self._is_limited = True

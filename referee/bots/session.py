@@ -333,11 +333,11 @@ class Session:
             self._late_until_ns = self._now_ns() + int(LATE_REPLY_LIMIT_S * 1e9)
             self._call_later(LATE_REPLY_LIMIT_S, self._update_scheduling)
         if self._requests.missed >= MAX_MISSED and len(self._games) > 1:
-            detail = f"has not replied to anything in {MAX_MISSED} messages in a row"
+            detail = f"the bot has not replied to anything in {MAX_MISSED} messages in a row"
             self.fail(Forfeit(Cause.CRASH, Evidence(detail=detail)))
 
     def _on_unread(self) -> None:
-        self.fail(Forfeit(Cause.CRASH, Evidence(detail="does not read its stream")))
+        self.fail(Forfeit(Cause.CRASH, Evidence(detail="the bot does not read its stream")))
 
     # Messages to the bot
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from referee.errors import BotFault, Cause, count_text
+from referee.errors import BotFault, count_text
 from referee.records import BotId
 from referee.roster.workshop import Copy
 from referee.rules.actions import Action, Choice, Decision, DecisionKind, DrawDisplay, Play
@@ -173,8 +173,6 @@ def inform(information: str) -> Finding:
 
 _MAX_LISTED = 6
 """The maximum number of legal actions in a message. The message also says how many legal actions are left out."""
-_PROCESS_CAUSES = {Cause.CRASH, Cause.EXITED_EARLY, Cause.HANDSHAKE}
-"""For these causes, `Evidence.detail` is a sentence without its subject, such as "exited with 1"."""
 
 
 def dropped_text(count: int) -> str:
@@ -218,10 +216,8 @@ def legal_actions_text(decision: Decision) -> str:
 
 
 def fault_text(fault: BotFault) -> str:
-    """Return a fault as text for `StepFailure.happened`, such as `the bot's process exited with 1 (crash)`."""
-    detail = fault.evidence.detail
-    subject = f"the bot's process {detail}" if fault.cause in _PROCESS_CAUSES else detail
-    return f"{subject} ({fault.cause.value})"
+    """Return a fault as text for `StepFailure.happened`, such as `the bot exited with 1 (crash)`."""
+    return f"{fault.evidence.detail} ({fault.cause.value})"
 
 
 def join_names(names: Iterable[str]) -> str:

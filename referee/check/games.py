@@ -142,7 +142,10 @@ class BotSeat:
             self.failure = self._failure(
                 request, legal_actions_text(request.decision), happened, Cause.ILLEGAL
             )
-            raise Forfeit(Cause.ILLEGAL, Evidence(detail=happened, elapsed_us=reply.elapsed_us))
+            raise Forfeit(
+                Cause.ILLEGAL,
+                Evidence(detail=f"{happened} is not legal", elapsed_us=reply.elapsed_us),
+            )
         self.decisions.append(BotDecision(request.decision.kind, reply.action, reply.elapsed_us))
         return reply
 

@@ -319,7 +319,7 @@ class _Run:
             seat.strikes += 1
             if seat.strikes < self._max_strikes:
                 return
-            evidence = Evidence(detail=f"strike {seat.strikes} of {self._max_strikes}")
+            evidence = Evidence(detail=f"this is strike {seat.strikes} of {self._max_strikes}")
             self.faults.append(
                 Fault(number, Cause.STRIKES, forfeit=True, move=move, evidence=evidence)
             )

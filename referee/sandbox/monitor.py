@@ -99,12 +99,14 @@ class ResourceMonitor:
             if fault is not None:
                 return fault
         if self._has_too_many(current):
-            detail = f"runs {current.threads} processes and threads; its limit is {limit}"
+            detail = (
+                f"the program runs {current.threads} processes and threads; its limit is {limit}"
+            )
             return Forfeit(Cause.TOO_MANY_PROCESSES, Evidence(detail=detail))
         ended = PROCESS_TREES.count_ended(self._pid)
         if ended > limit * _ENDED_PER_PROCESS:
             most = limit * _ENDED_PER_PROCESS
-            detail = f"has left {ended} short-lived processes since the last check; at most {most} are allowed"
+            detail = f"the program has left {ended} short-lived processes since the last check; at most {most} are allowed"
             return Forfeit(Cause.TOO_MANY_PROCESSES, Evidence(detail=detail))
         return None
 
@@ -119,7 +121,7 @@ class ResourceMonitor:
             return None
         if resident_kib > limit_mib * 1024 * _RESIDENT_MULTIPLE:
             detail = (
-                f"has {resident_kib // 1024} MiB of resident memory, with shared memory counted in each mapping;"
+                f"the program has {resident_kib // 1024} MiB of resident memory, with shared memory counted in each mapping;"
                 f" at most {_RESIDENT_MULTIPLE} times its limit of {limit_mib} MiB are allowed"
             )
             return Forfeit(Cause.OOM, Evidence(detail=detail))
@@ -129,7 +131,9 @@ class ResourceMonitor:
             return taken_kib
         if taken_kib <= limit_mib * 1024:
             return None
-        detail = f"takes {taken_kib // 1024} MiB of memory; its limit is {limit_mib} MiB"
+        detail = (
+            f"the program takes {taken_kib // 1024} MiB of memory; its limit is {limit_mib} MiB"
+        )
         return Forfeit(Cause.OOM, Evidence(detail=detail))
 
     def total(self) -> TotalUsage:
@@ -264,5 +268,7 @@ async def wait_for_breach(
             return scratch_kib
         if scratch_kib >= enough_kib:
             break
-    detail = f"has more than its limit of {limits.scratch_mib} MiB in its scratch folder"
+    detail = (
+        f"the program has more than its limit of {limits.scratch_mib} MiB in its scratch folder"
+    )
     return Forfeit(Cause.SCRATCH_FULL, Evidence(detail=detail))

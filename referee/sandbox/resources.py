@@ -94,7 +94,7 @@ class SandboxResources:
                 "the kernel has ended a process of a bot that was below its memory limit, because this machine or its container has"
                 " too little memory: add memory, or play with fewer workers"
             )
-        detail = f"ended by the kernel: it has used up its {self._limits.memory_mib} MiB of memory"
+        detail = f"the program has used up its {self._limits.memory_mib} MiB of memory, and the kernel has ended it"
         return Forfeit(Cause.OOM, Evidence(detail=detail))
 
     def usage(self, measure: Callable[[], TotalUsage]) -> TotalUsage:

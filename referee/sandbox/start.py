@@ -254,4 +254,4 @@ def start_failure(number: int | None, text: str) -> Forfeit | VoidGame:
     """Return the failure for an error number: `Shortage` if the machine lacks a resource, otherwise `Forfeit`."""
     if number in {*SHORTAGES, _CANNOT_DUPLICATE_PIPE}:
         return Shortage(f"no room for another process: {text}")
-    return Forfeit(Cause.NO_START, Evidence(detail=f"cannot be started: {text}"))
+    return Forfeit(Cause.NO_START, Evidence(detail=f"the program cannot be started: {text}"))

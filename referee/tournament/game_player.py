@@ -292,7 +292,7 @@ class GamePlayer:
 
 
 async def _refuse_suspended() -> BotPlayer:
-    raise Forfeit(Cause.SUSPENDED, Evidence(detail="suspended for its earlier forfeits"))
+    raise Forfeit(Cause.SUSPENDED, Evidence(detail="the bot is suspended for its earlier forfeits"))
 
 
 def _split(results: Sequence[T | BaseException], expected: type[E]) -> tuple[list[T], list[E]]:

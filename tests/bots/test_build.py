@@ -83,9 +83,9 @@ class FaultLauncher(ProcessGroupLauncher):
     ("end", "says"), [("kill -KILL $$", "ended by SIGKILL"), ("exit 2", "exited with 2")]
 )
 async def test_failed_build_that_exceeded_its_memory_says_so(tmp_path, end, says):
-    fault = Forfeit(Cause.OOM, Evidence(detail="it has used up its 4096 MiB of memory"))
+    fault = Forfeit(Cause.OOM, Evidence(detail="the program takes 5000 MiB"))
     result = await build(("sh", "-c", end), tmp_path, launcher=FaultLauncher(fault))
-    assert result.reason == f"{says}: it has used up its 4096 MiB of memory"
+    assert result.reason == f"{says}: the program takes 5000 MiB"
 
 
 async def test_build_that_failed_because_the_machine_lacks_memory_charges_no_bot(tmp_path):
@@ -137,14 +137,17 @@ async def test_output_of_a_build_that_prints_without_end_is_capped(tmp_path):
 
 async def test_unknown_missing_program_is_named(tmp_path):
     result = await run_build(tmp_path, "no-such-compiler")
-    assert result.reason == "cannot be started: no-such-compiler is not installed, or not in PATH"
+    assert (
+        result.reason
+        == "the program cannot be started: no-such-compiler is not installed, or not in PATH"
+    )
 
 
 async def test_known_missing_program_comes_with_installation_advice(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     result = await run_build(tmp_path, "cargo", "build")
     assert result.reason == (
-        "cannot be started: cargo is not installed; it belongs to Rust: https://rustup.rs (Debian's is often too old)"
+        "the program cannot be started: cargo is not installed; it belongs to Rust: https://rustup.rs (Debian's is often too old)"
     )
 
 
@@ -156,7 +159,7 @@ async def test_program_that_a_shell_misses_comes_with_installation_advice(tmp_pa
 async def test_missing_program_of_the_bots_folder_is_named(tmp_path):
     result = await run_build(tmp_path, "./configure")
     assert result.reason == (
-        "cannot be started: ./configure: No such file or directory; if this file exists, the program in its first line (#!)"
+        "the program cannot be started: ./configure: No such file or directory; if this file exists, the program in its first line (#!)"
         " does not, perhaps because the file has Windows line ends"
     )
 

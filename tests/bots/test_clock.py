@@ -78,7 +78,7 @@ async def test_missing_reply_is_a_strike(bot):
     strike = request.reply.exception()
     assert isinstance(strike, Strike)
     assert strike.cause is Cause.TIMEOUT
-    assert strike.evidence.detail == "no reply within 1 s"
+    assert strike.evidence.detail == "the bot sent no reply within 1 s"
     assert LIMIT_US <= strike.evidence.elapsed_us <= LIMIT_US + REPLY_GRACE_US
     assert [batch.requests for batch in bot.overdue] == [(request,)]
     assert bot.requests.overdue == {("g", 1)}

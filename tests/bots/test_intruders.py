@@ -26,9 +26,15 @@ import intruder
 pytestmark = pytest.mark.unmeasured
 START = replace(PATIENT, start_up_us=60_000_000)
 CHARGED = {
-    "steals_token": (Cause.IMPERSONATION, "opened a stream with the token of another bot"),
-    "steals_token_late": (Cause.IMPERSONATION, "opened a stream with the token of another bot"),
-    "takes_all_connections": (Cause.FLOOD, "opened more than 200 connections to the server of"),
+    "steals_token": (Cause.IMPERSONATION, "the bot opened a stream with the token of another bot"),
+    "steals_token_late": (
+        Cause.IMPERSONATION,
+        "the bot opened a stream with the token of another bot",
+    ),
+    "takes_all_connections": (
+        Cause.FLOOD,
+        "the bot opened more than 200 connections to the server of",
+    ),
 }
 NOT_CHARGED = {"knocks"}
 CHARGED_IF_FOUND = {"steals_token_and_goes"}

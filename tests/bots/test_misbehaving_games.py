@@ -62,53 +62,57 @@ def exits_early(detail, **more):
     return Expected(Cause.EXITED_EARLY, f"{detail} before its hello", **more)
 
 
-NO_HELLO = Expected(Cause.CONNECT_TIMEOUT, r"no hello within 2 s", start=IMPATIENT)
+NO_HELLO = Expected(Cause.CONNECT_TIMEOUT, r"the bot sent no hello within 2 s", start=IMPATIENT)
 HANDSHAKE = Expected(Cause.HANDSHAKE)
-LATE = strike(Cause.TIMEOUT, r"no reply within 1\.5 s")
-STRIKES = Expected(Cause.STRIKES, "strike 2 of 2")
+LATE = strike(Cause.TIMEOUT, r"the bot sent no reply within 1\.5 s")
+STRIKES = Expected(Cause.STRIKES, "this is strike 2 of 2")
 ILLEGAL = strike(Cause.ILLEGAL, "is not a legal reply to")
 MALFORMED = strike(Cause.MALFORMED, "")
-FLOOD = Expected(Cause.FLOOD, "more than 200 messages or streams")
-CLOSED = Expected(Cause.CRASH, "closed its stream")
+FLOOD = Expected(Cause.FLOOD, "the bot produced more than 200 messages or streams")
+CLOSED = Expected(Cause.CRASH, "the bot closed its stream")
 
 FAULTS = {
-    "exits_with_0": exits_early("exited with 0", exit_code=0),
-    "exits_with_1": exits_early("exited with 1", exit_code=1),
-    "crashes_at_start": exits_early("was ended by SIGSEGV", signal="SIGSEGV"),
-    "dies_of_odd_signal_at_start": exits_early("was ended by signal 40", signal="signal 40"),
+    "exits_with_0": exits_early("the bot exited with 0", exit_code=0),
+    "exits_with_1": exits_early("the bot exited with 1", exit_code=1),
+    "crashes_at_start": exits_early("the bot was ended by SIGSEGV", signal="SIGSEGV"),
+    "dies_of_odd_signal_at_start": exits_early(
+        "the bot was ended by signal 40", signal="signal 40"
+    ),
     "hangs_at_start": NO_HELLO,
     "says_no_hello": NO_HELLO,
     "speaks_http_1": NO_HELLO,
     "speaks_noise": NO_HELLO,
     "says_preface_only": NO_HELLO,
-    "has_huge_headers": replace(HANDSHAKE, detail="closed its stream before its hello"),
+    "has_huge_headers": replace(HANDSHAKE, detail="the bot closed its stream before its hello"),
     "stops_itself_at_start": NO_HELLO,
-    "exits_at_start_beside_daemon": exits_early("exited with 0", exit_code=0),
-    "closes_before_hello": replace(HANDSHAKE, detail="closed its stream before its hello"),
+    "exits_at_start_beside_daemon": exits_early("the bot exited with 0", exit_code=0),
+    "closes_before_hello": replace(HANDSHAKE, detail="the bot closed its stream before its hello"),
     "answers_before_hello": replace(HANDSHAKE, detail="the first message has no hello"),
     "says_garbage_for_hello": replace(HANDSHAKE, detail="the first message is no hello"),
     "speaks_version_2": replace(HANDSHAKE, detail="protocol version 2, the referee 1"),
     "has_wrong_token": replace(HANDSHAKE, detail="a wrong token"),
     "has_foreign_token": Expected(Cause.IMPERSONATION, "another bot's token"),
-    "never_ready": Expected(Cause.GAME_START_TIMEOUT, r"no ready within 1\.5 s"),
-    "exits_at_game_start": Expected(Cause.CRASH, "exited with 4", exit_code=4),
-    "segfaults": Expected(Cause.CRASH, "was ended by SIGSEGV", signal="SIGSEGV"),
-    "aborts": Expected(Cause.CRASH, "was ended by SIGABRT", signal="SIGABRT"),
-    "exits_with_3": Expected(Cause.CRASH, "exited with 3", exit_code=3),
-    "dies_of_odd_signal": Expected(Cause.CRASH, "was ended by signal 40", signal="signal 40"),
+    "never_ready": Expected(Cause.GAME_START_TIMEOUT, r"the bot sent no ready within 1\.5 s"),
+    "exits_at_game_start": Expected(Cause.CRASH, "the bot exited with 4", exit_code=4),
+    "segfaults": Expected(Cause.CRASH, "the bot was ended by SIGSEGV", signal="SIGSEGV"),
+    "aborts": Expected(Cause.CRASH, "the bot was ended by SIGABRT", signal="SIGABRT"),
+    "exits_with_3": Expected(Cause.CRASH, "the bot exited with 3", exit_code=3),
+    "dies_of_odd_signal": Expected(
+        Cause.CRASH, "the bot was ended by signal 40", signal="signal 40"
+    ),
     "closes_stream": CLOSED,
     "cancels_stream": CLOSED,
-    "crashes_beside_daemon": Expected(Cause.CRASH, "exited with 5", exit_code=5),
-    "exits_with_0_beside_daemon": Expected(Cause.CRASH, "exited with 0", exit_code=0),
-    "dies_while_talking": Expected(Cause.CRASH, "exited with 6", exit_code=6),
-    "leaves_children": Expected(Cause.CRASH, "exited with 7", exit_code=7),
+    "crashes_beside_daemon": Expected(Cause.CRASH, "the bot exited with 5", exit_code=5),
+    "exits_with_0_beside_daemon": Expected(Cause.CRASH, "the bot exited with 0", exit_code=0),
+    "dies_while_talking": Expected(Cause.CRASH, "the bot exited with 6", exit_code=6),
+    "leaves_children": Expected(Cause.CRASH, "the bot exited with 7", exit_code=7),
     "hangs": STRIKES,
     "runs_in_circles": STRIKES,
     "stops_itself": STRIKES,
     "is_always_late": STRIKES,
     "always_plays_what_it_lacks": STRIKES,
     "is_late": LATE,
-    "uses_up_its_bank": Expected(Cause.OUT_OF_TIME, "no reply within", game=BANK),
+    "uses_up_its_bank": Expected(Cause.OUT_OF_TIME, "the bot sent no reply within", game=BANK),
     "plays_what_it_lacks": ILLEGAL,
     "plays_out_of_range": ILLEGAL,
     "draws_out_of_range": ILLEGAL,
@@ -121,17 +125,21 @@ FAULTS = {
     "floods_in_one_message": FLOOD,
     "floods_without_reading": FLOOD,
     "opens_many_streams": FLOOD,
-    "says_100_kb": Expected(Cause.TOO_LARGE, "a message of 100008 bytes"),
-    "says_5_mb": Expected(Cause.TOO_LARGE, "a message of 5000010 bytes"),
+    "says_100_kb": Expected(Cause.TOO_LARGE, "the bot sent a message of 100008 bytes"),
+    "says_5_mb": Expected(Cause.TOO_LARGE, "the bot sent a message of 5000010 bytes"),
 }
 LIMIT_FAULTS = {
-    "takes_much_memory": Expected(Cause.OOM, r"takes \d+ MiB of memory; its limit is 250"),
+    "takes_much_memory": Expected(
+        Cause.OOM, r"the program takes \d+ MiB of memory; its limit is 250"
+    ),
     "takes_much_memory_at_start": Expected(Cause.OOM, "its limit is 250"),
     "takes_much_memory_in_children": Expected(Cause.OOM, "its limit is 250"),
     "runs_many_processes": Expected(
-        Cause.TOO_MANY_PROCESSES, r"runs \d\d processes and threads; its limit is 40"
+        Cause.TOO_MANY_PROCESSES, r"the program runs \d\d processes and threads; its limit is 40"
     ),
-    "fills_scratch": Expected(Cause.SCRATCH_FULL, "more than its limit of 1 MiB in its scratch"),
+    "fills_scratch": Expected(
+        Cause.SCRATCH_FULL, "the program has more than its limit of 1 MiB in its scratch"
+    ),
     "fills_scratch_with_names": Expected(Cause.SCRATCH_FULL, "more than its limit of 1 MiB"),
     "fills_scratch_in_deep_folders": Expected(Cause.SCRATCH_FULL, "more than its limit of 1 MiB"),
 }
@@ -399,7 +407,7 @@ async def test_program_that_cannot_be_started_forfeits(run, program, why):
     async for seat, record in play_each_seat(run, spec("broken", program)):
         (fault,) = record.faults
         assert (fault.seat, fault.cause, fault.move) == (seat, Cause.NO_START, 0)
-        assert fault.evidence.detail.startswith(f"cannot be started: {program}: {why}")
+        assert fault.evidence.detail.startswith(f"the program cannot be started: {program}: {why}")
 
 
 @pytest.mark.extended(REASON)

@@ -235,7 +235,7 @@ async def test_time_of_the_hello_runs_from_the_start_of_the_process(new_bot):
     new_bot.time.creep_us(LIMIT_US // 2 + REPLY_GRACE_US)
     forfeit = await expect_fault(waiting)
     assert forfeit.cause is Cause.CONNECT_TIMEOUT
-    assert forfeit.evidence.detail == "no hello within 1 s"
+    assert forfeit.evidence.detail == "the bot sent no hello within 1 s"
 
 
 async def test_hello_after_its_deadline_is_not_accepted(new_bot):
@@ -501,7 +501,10 @@ async def test_only_the_unanswered_requests_of_a_batch_are_late(bot):
         evidence = strike.evidence
         assert evidence.elapsed_us == LIMIT_US + REPLY_GRACE_US
         assert (evidence.wall_us, evidence.batch_size) == (3 * LIMIT_US + REPLY_GRACE_US, 3)
-        assert evidence.detail == "no reply within 1 s, nor within 3 s for 3 requests together"
+        assert (
+            evidence.detail
+            == "the bot sent no reply within 1 s, nor within 3 s for 3 requests together"
+        )
 
 
 async def test_readies_and_decisions_are_not_in_one_batch(bot):
@@ -665,7 +668,7 @@ async def test_bot_that_hangs_gets_one_request_at_a_time_and_then_fails(bot):
     forfeit = await expect_fault(second[2])
     assert (forfeit.cause, forfeit.evidence.detail) == (
         Cause.CRASH,
-        "has not replied to anything in 3 messages in a row",
+        "the bot has not replied to anything in 3 messages in a row",
     )
 
 
@@ -980,7 +983,7 @@ async def test_too_large_message_is_a_forfeit(bot):
     forfeit = await expect_fault(pending)
     assert forfeit.cause is Cause.TOO_LARGE
     assert forfeit.evidence.detail == (
-        f"a message of {MESSAGE_LIMIT + 1} bytes; the limit is {MESSAGE_LIMIT}"
+        f"the bot sent a message of {MESSAGE_LIMIT + 1} bytes; the limit is {MESSAGE_LIMIT}"
     )
     await bot.serving
 
@@ -1009,10 +1012,12 @@ async def test_failure_is_charged_in_one_game_and_the_others_are_void(bot, offer
     second = await bot.request("g")
     first = await bot.request("h")
     bot.time.pass_us(500)
-    bot.session.fail(Forfeit(Cause.CRASH, Evidence(detail="was ended by SIGSEGV")))
+    bot.session.fail(Forfeit(Cause.CRASH, Evidence(detail="the bot was ended by SIGSEGV")))
     assert [each.game_id for each in offered] == ["g", "h"]
     assert (await expect_fault(first)).cause is Cause.CRASH
-    with pytest.raises(VoidGame, match="has failed in another game: crash: was ended by SIGSEGV"):
+    with pytest.raises(
+        VoidGame, match="has failed in another game: crash: the bot was ended by SIGSEGV"
+    ):
         await second
     with pytest.raises(VoidGame):
         await (await bot.request("i"))
@@ -1089,7 +1094,7 @@ async def test_bot_that_reads_nothing_fails_after_the_core_wait_limit(bot):
     assert (await expect_fault(pending)).cause is Cause.TIMEOUT
     forfeit = await expect_fault(await bot.request(number=2))
     assert forfeit.cause is Cause.CRASH
-    assert forfeit.evidence.detail == "does not read its stream"
+    assert forfeit.evidence.detail == "the bot does not read its stream"
 
 
 async def test_bot_that_reads_only_a_part_of_a_request_holds_nothing_up(bot):

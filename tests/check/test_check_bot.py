@@ -48,6 +48,8 @@ STEPS = [
 ]
 COMPARING_STEPS = {"games kept apart", "nothing left running"}
 """Steps that compare several processes of the bot, so they have no output of a single process."""
+LIMITS = "[limits]\nmemory_mib = 250\nscratch_mib = 1"
+"""Limits that bots keep, if it is not their mistake to take too much."""
 ALL_DECISIONS = STEPS[4:10]
 ALL_GAMES = STEPS[10:14]
 
@@ -149,17 +151,35 @@ async def test_sample_bots_pass(bot):
 @pytest.mark.parametrize(
     ("bot", "step", "words"),
     [
-        ("exits_with_1", "start", ["exited with 1", "no model file"]),
+        (
+            "exits_with_1",
+            "start",
+            ["\nthe bot exited with 1 before its hello (exited_early)\n", "no model file"],
+        ),
         pytest.param("crashes_at_start", "start", ["SIGSEGV"], marks=MORE),
-        pytest.param("hangs_at_start", "start", ["no hello within 3 s"], marks=MORE),
-        pytest.param("closes_before_hello", "hello", ["closed its stream"], marks=MORE),
+        pytest.param("hangs_at_start", "start", ["the bot sent no hello within 3 s"], marks=MORE),
+        pytest.param("closes_before_hello", "hello", ["the bot closed its stream"], marks=MORE),
         pytest.param(
             "speaks_version_2",
             "hello",
-            ["protocol version 2", "protocol_version 1"],
+            [
+                "\nthe bot speaks protocol version 2, the referee 1 (handshake)\n",
+                "protocol_version 1",
+            ],
             marks=MORE,
         ),
-        pytest.param("has_wrong_token", "hello", ["wrong token", "REFEREE_TOKEN"], marks=MORE),
+        pytest.param(
+            "has_wrong_token",
+            "hello",
+            ["\nthe hello has a wrong token (handshake)\n", "REFEREE_TOKEN"],
+            marks=MORE,
+        ),
+        pytest.param(
+            "takes_much_memory_at_start",
+            "start",
+            ["\nthe program takes ", " MiB of memory; its limit is 250 MiB (oom)\n"],
+            marks=MORE,
+        ),
         pytest.param(
             "is_wrong_with_ghosts",
             "decisions: duel",
@@ -216,7 +236,8 @@ async def test_sample_bots_pass(bot):
 @pytest.mark.usefixtures("short_check")
 async def test_bot_with_one_mistake_fails_one_step_that_names_it(tmp_path, bot, step, words):
     clocks = Clocks(start_up_us=3_000_000) if bot == "hangs_at_start" else CLOCKS
-    report = await check_and_assert_clean(bot_folder(tmp_path / "bot", bot), clocks=clocks)
+    folder = bot_folder(tmp_path / "bot", bot, more=LIMITS)
+    report = await check_and_assert_clean(folder, clocks=clocks)
     assert failed_steps(report) == [step]
     for word in words:
         assert word in text_of(report, step)
@@ -228,10 +249,15 @@ async def test_bot_with_one_mistake_fails_one_step_that_names_it(tmp_path, bot, 
 @pytest.mark.parametrize(
     ("bot", "steps", "words"),
     [
-        ("hangs", ALL_DECISIONS, "no reply within 1.5 s (timeout)"),
-        ("never_ready", ALL_DECISIONS, "no ready within 2 s"),
+        ("hangs", ALL_DECISIONS, "the bot sent no reply within 1.5 s (timeout)"),
+        ("never_ready", ALL_DECISIONS, "the bot sent no ready within 2 s"),
         ("segfaults", ALL_DECISIONS, "SIGSEGV (crash)"),
-        ("closes_stream", ALL_DECISIONS, "closed its stream"),
+        ("closes_stream", ALL_DECISIONS, "the bot closed its stream (crash)"),
+        (
+            "fills_scratch",
+            ALL_DECISIONS,
+            "\nthe program has more than its limit of 1 MiB in its scratch folder (scratch_full)\n",
+        ),
         ("says_garbage", ALL_DECISIONS, "no linko.v1.BotMessage"),
         ("answers_nothing", ALL_DECISIONS, "(malformed)"),
         ("crashes_with_two", ["decisions: duel", "full games: 2 players"], "no third player"),
@@ -241,7 +267,7 @@ async def test_bot_with_one_mistake_fails_one_step_that_names_it(tmp_path, bot, 
 )
 @pytest.mark.usefixtures("short_check")
 async def test_mistake_in_several_steps_fails_each_of_them(tmp_path, bot, steps, words):
-    report = await check_and_assert_clean(bot_folder(tmp_path / "bot", bot))
+    report = await check_and_assert_clean(bot_folder(tmp_path / "bot", bot, more=LIMITS))
     assert failed_steps(report) == steps
     for step in steps:
         assert words in text_of(report, step)
@@ -274,7 +300,7 @@ async def test_unusual_but_correct_bot_passes(tmp_path, bot):
 @pytest.mark.parametrize(
     ("bot", "words"),
     [
-        ("answers_one_request", ["no reply within", "3 of 4 "]),
+        ("answers_one_request", ["the bot sent no reply within", "3 of 4 "]),
         ("exits_with_many_requests", ["exited with 3 (crash)", "1 of 4 "]),
     ],
 )
@@ -328,12 +354,12 @@ async def test_bot_that_replies_twice_passes_and_hears_of_it(tmp_path):
 @pytest.mark.parametrize("cause", [Cause.OOM, Cause.TOO_MANY_PROCESSES, Cause.SCRATCH_FULL])
 async def test_limit_that_is_broken_before_the_hello_fails_the_start(tmp_path, monkeypatch, cause):
     async def start(_bot):
-        raise Forfeit(cause, Evidence(detail="takes 900 MiB; its limit is 512"))
+        raise Forfeit(cause, Evidence(detail="the program takes 900 MiB"))
 
     monkeypatch.setattr(BotUnderTest, "start", start)
     report = await check_and_assert_clean(bot_folder(tmp_path / "bot", "plain"))
     assert failed_steps(report) == ["start"]
-    assert "takes 900 MiB" in text_of(report, "start")
+    assert "the program takes 900 MiB" in text_of(report, "start")
 
 
 @MORE

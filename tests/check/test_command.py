@@ -99,7 +99,7 @@ def crash(step, trace):
     return Finding(
         verdict=StepVerdict.FAIL,
         expected=f"a reply {step}",
-        happened=f"exited with 1 (crash)\nin step {step}",
+        happened=f"the bot exited with 1 (crash)\nin step {step}",
         output=f"start {step}\n{trace}",
         symptom="crash",
     )
@@ -125,7 +125,7 @@ def test_same_fault_in_several_steps_is_told_once():
     )
     assert sum("expected" in line for line in lines) == 2
     (again,) = (line for line in lines if "as in step" in line)
-    assert " ".join(again.split()) == "2 FAIL step 2 as in step 1: exited with 1 (crash)"
+    assert " ".join(again.split()) == "2 FAIL step 2 as in step 1: the bot exited with 1 (crash)"
 
 
 def test_failures_without_a_symptom_are_all_told():

@@ -85,7 +85,10 @@ def test_run_without_a_terminal_prints_plain_lines(here):
     assert any(line.startswith("cup: 6 of 12 games, ") and " s left, " in line for line in rest)
     assert sum(line.startswith("cup: 12 of 12 games, ") for line in rest) == 1
     assert (
-        sum("forfeit, exited_early: exited with 3 before its hello" in line for line in rest) == 8
+        sum(
+            "forfeit, exited_early: the bot exited with 3 before its hello" in line for line in rest
+        )
+        == 8
     )
     assert "cup, classic" in here.said.stdout
     assert rest[-1] == f"All games are played. Seed: {SEED}"

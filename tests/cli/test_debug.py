@@ -71,7 +71,7 @@ def test_crash_is_shown_with_its_request_and_what_the_bot_printed(here):
     assert done.returncode == 1, done.stderr
     lines = done.stdout.splitlines()
     assert lines[-1] == "3 requests: all as stored."
-    assert "   fault  the bot's process exited with 1 (crash), as stored" in lines
+    assert "   fault  the bot exited with 1 (crash), as stored" in lines
     assert " printed  deciding 1" in map(str.rstrip, lines)
     assert "RuntimeError: no idea" in done.stdout
     assert done.stdout.count("layers, top last") == 1  # only the last request is shown whole
@@ -99,7 +99,7 @@ def test_mended_bot_differs_from_the_stored_fault_and_stops_after_the_move(here)
     done = here.referee("bots", "debug", "./mended", "cup-1")
     assert done.returncode == 0, done.stderr
     assert "3 requests: 1 not as stored.\n" in done.stdout
-    assert "  stored  exited with 1 (crash)" in done.stdout
+    assert "  stored  the bot exited with 1 (crash)" in done.stdout
     done = here.referee("bots", "debug", "fails", "cup-1:1", "--logs", "logs", "--messages")
     assert done.returncode == 0, done.stderr
     assert (here.folder / "logs" / "cup-1" / "fails@1.log").read_text().startswith("deciding 1\n")

@@ -77,7 +77,7 @@ def test_watched_game_shows_faults_and_stand_ins_as_its_replay_does(here):
     replayed = here.referee("game", "replay", game_id).stdout
     *moves, forfeited = replayed.splitlines(keepends=True)
     assert watched.startswith("".join(moves))
-    assert "crashes (seat 0): forfeits the game, crash: exited with 1" in watched
+    assert "crashes (seat 0): forfeits the game, crash: the bot exited with 1" in watched
     assert "(stand-in)" in watched
     assert forfeited.startswith("forfeited: crashes (seat 0)")
 
@@ -229,7 +229,7 @@ def test_bot_that_is_started_by_hand_and_fails_has_closed_its_stream(here):
         game.stdout.readline()
         assert here.shell(f"cd crashes; {game.stdout.readline()}").returncode == 1
         (fault,) = json.loads(game.stdout.read())["faults"]
-    assert (fault["cause"], fault["detail"]) == ("crash", "closed its stream")
+    assert (fault["cause"], fault["detail"]) == ("crash", "the bot closed its stream")
 
 
 @pytest.mark.parametrize(

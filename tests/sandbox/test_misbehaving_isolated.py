@@ -25,8 +25,8 @@ pytestmark = [pytest.mark.isolation("full"), pytest.mark.unmeasured]
 MORE = pytest.mark.extended("plays more misbehaving bots")
 OUT_OF_MEMORY = {"takes_much_memory", "fills_memfd"}
 OUT_OF_MEMORY_TEXT = re.compile(
-    r"^ended by the kernel: it has used up its 1024 MiB of memory$"
-    r"|^takes \d+ MiB of memory; its limit is 1024 MiB$"
+    r"^the program has used up its 1024 MiB of memory, and the kernel has ended it$"
+    r"|^the program takes \d+ MiB of memory; its limit is 1024 MiB$"
 )
 """Either the kernel or the monitor of the referee notices it first."""
 REFUSED = {

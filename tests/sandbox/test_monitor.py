@@ -124,7 +124,9 @@ async def test_threads_count_as_processes(start, in_child, main_ends, most):
     launched._monitor._limits = Limits(processes=most - SPARE_PROCESSES - 1)
     fault = await launched.breach()
     assert fault.cause is Cause.TOO_MANY_PROCESSES
-    detail = f"runs {most} processes and threads; its limit is {most - SPARE_PROCESSES - 1}"
+    detail = (
+        f"the program runs {most} processes and threads; its limit is {most - SPARE_PROCESSES - 1}"
+    )
     assert fault.evidence.detail == detail
 
 
@@ -153,7 +155,7 @@ async def test_very_many_mappings_are_charged_without_a_walk_through_all_pages(s
     fault = await launched.breach()
     assert fault.cause is Cause.OOM
     assert re.fullmatch(
-        r"has 5\d\d MiB of resident memory, with shared memory counted in each mapping;"
+        r"the program has 5\d\d MiB of resident memory, with shared memory counted in each mapping;"
         r" at most 16 times its limit of 31 MiB are allowed",
         fault.evidence.detail,
     )
@@ -170,7 +172,7 @@ async def test_event_loop_runs_while_shared_memory_is_measured(start, monkeypatc
     launched._monitor._limits = Limits(memory_mib=4)
     asyncio.get_running_loop().call_later(0.01, has_run.set)
     fault = await launched.breach()
-    assert fault.evidence.detail == "takes 5 MiB of memory; its limit is 4 MiB"
+    assert fault.evidence.detail == "the program takes 5 MiB of memory; its limit is 4 MiB"
 
 
 async def test_zombies_do_not_count_as_processes(start):

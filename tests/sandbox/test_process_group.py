@@ -153,14 +153,14 @@ def refused(launch):
 
 async def test_missing_program_is_no_start(refused):
     assert await refused("no-such-program") == (
-        "cannot be started: no-such-program is not installed, or not in PATH"
+        "the program cannot be started: no-such-program is not installed, or not in PATH"
     )
 
 
 async def test_program_without_execute_permission_does_not_start(refused, tmp_path):
     (tmp_path / "bot").write_text("#!/bin/sh\n")
     assert await refused("./bot") == (
-        "cannot be started: ./bot: Permission denied; it must be a file that may be executed (`chmod +x`)"
+        "the program cannot be started: ./bot: Permission denied; it must be a file that may be executed (`chmod +x`)"
     )
 
 
@@ -168,7 +168,7 @@ async def test_script_without_an_interpreter_line_does_not_start(refused, tmp_pa
     (tmp_path / "bot").write_text("print()\n")
     (tmp_path / "bot").chmod(0o755)
     assert await refused("./bot") == (
-        "cannot be started: ./bot: Exec format error; it must be a program for this machine, or a script whose first line"
+        "the program cannot be started: ./bot: Exec format error; it must be a program for this machine, or a script whose first line"
         " is #! and the path of a program"
     )
 
@@ -178,7 +178,7 @@ async def test_script_with_a_missing_interpreter_does_not_start(refused, tmp_pat
     (tmp_path / "bot").write_bytes(line.encode())
     (tmp_path / "bot").chmod(0o755)
     assert await refused("./bot") == (
-        "cannot be started: ./bot: No such file or directory; if this file exists, the program in its first line (#!)"
+        "the program cannot be started: ./bot: No such file or directory; if this file exists, the program in its first line (#!)"
         " does not, perhaps because the file has Windows line ends"
     )
 
@@ -186,7 +186,7 @@ async def test_script_with_a_missing_interpreter_does_not_start(refused, tmp_pat
 async def test_folder_instead_of_a_program_does_not_start(refused, tmp_path):
     (tmp_path / "bot").mkdir()
     assert await refused("./bot") == (
-        "cannot be started: ./bot: Permission denied; it must be a file that may be executed (`chmod +x`)"
+        "the program cannot be started: ./bot: Permission denied; it must be a file that may be executed (`chmod +x`)"
     )
 
 
@@ -197,7 +197,7 @@ async def test_missing_working_directory_is_no_start(tmp_path):
         )
     assert raised.value.cause is Cause.NO_START
     assert raised.value.evidence.detail == (
-        f"cannot be started: {tmp_path}/gone: No such file or directory"
+        f"the program cannot be started: {tmp_path}/gone: No such file or directory"
     )
 
 

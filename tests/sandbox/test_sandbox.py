@@ -264,7 +264,7 @@ async def test_program_that_cannot_be_started_is_no_start(launch, place, command
     with pytest.raises(Forfeit) as raised:
         await launch(*command)
     assert raised.value.cause is Cause.NO_START
-    assert raised.value.evidence.detail == f"cannot be started: {why}"
+    assert raised.value.evidence.detail == f"the program cannot be started: {why}"
 
 
 async def test_failed_start_leaves_nothing(place, monkeypatch):
@@ -575,7 +575,7 @@ async def test_too_many_processes_are_charged_if_the_kernel_does_not_refuse_them
     assert (fault is not None) == is_charged
     if is_charged:
         assert fault.cause is Cause.TOO_MANY_PROCESSES
-        assert fault.evidence.detail == "runs 19 processes and threads; its limit is 10"
+        assert fault.evidence.detail == "the program runs 19 processes and threads; its limit is 10"
 
 
 @pytest.mark.isolation("full")
