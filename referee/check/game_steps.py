@@ -162,7 +162,8 @@ class ConcurrencySteps:
                     "played alone", f"beside {count_text(len(self._concurrent) - 1, 'game')}"
                 ),
             )
-        return pass_with(f"{count_text(len(first), 'game')} alone: the same replies")
+        compared = min(len(first), len(self._concurrent))
+        return pass_with(f"{count_text(compared, 'game')} alone: the same replies")
 
     async def report_determinism(self) -> Finding:
         """Report whether two processes make the same decisions in the same games.
@@ -172,8 +173,9 @@ class ConcurrencySteps:
         first, second = await self._play_alone()
         difference = _first_difference(first, second)
         if difference is None:
+            compared = min(len(first), len(second))
             return inform(
-                f"yes: a new process made the same decisions in {count_text(len(first), 'game')}"
+                f"yes: a new process made the same decisions in {count_text(compared, 'game')}"
             )
         return inform(f"no: {difference.describe('the first time', 'by a new process')}")
 

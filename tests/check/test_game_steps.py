@@ -1,10 +1,16 @@
-"""Test the interval of the strength that a check measures. `test_check_bot` tests the steps with real bots."""
+"""Test how a check compares games, and the interval of the strength. `test_check_bot` tests the steps with real bots."""
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
+
 import pytest
 
-from referee.check.game_steps import half_width
+from referee.check import game_steps
+from referee.check.game_steps import ConcurrencySteps, half_width
+from referee.check.games import BotDecision, CheckedGame, TableSize
+from referee.rules.actions import Choice, DecisionKind
+from referee.rules.ruleset import RULESETS
 
 
 @pytest.mark.parametrize(
@@ -17,3 +23,48 @@ from referee.check.game_steps import half_width
 )
 def test_few_games_give_a_wide_interval(values, expected):
     assert half_width(values) == pytest.approx(expected, rel=1e-3)
+
+
+class IdleBot:
+    """A bot under test that starts no process."""
+
+    @asynccontextmanager
+    async def run(self):
+        yield None
+
+
+def played(games):
+    """Return games in which the bot has made one decision."""
+    decision = BotDecision(DecisionKind.TAKE_OR_LEAVE, Choice.TAKE, elapsed_us=5)
+    return [CheckedGame(game, (decision,), 0.0) for game in games]
+
+
+@pytest.mark.parametrize(
+    ("max_games", "in_runs", "kept_apart", "deterministic"),
+    [
+        (2, (4, 4), "2 games alone", "in 4 games"),
+        (8, (4, 4), "4 games alone", "in 4 games"),
+        (8, (4, 1), "4 games alone", "in 1 game"),
+        (8, (1, 4), "1 game alone", "in 1 game"),
+    ],
+)
+async def test_steps_that_compare_runs_count_the_games_that_both_runs_have(
+    monkeypatch, max_games, in_runs, kept_apart, deterministic
+):
+    """A run has fewer games if the bot plays fewer at once, or if its time is over."""
+    counts = iter(in_runs)
+
+    async def play_concurrently(_bot, _process, games):
+        return played(games)
+
+    async def play_in_sequence(_bot, _process, games):
+        return played(games[: next(counts)])
+
+    monkeypatch.setattr(game_steps, "play_concurrently", play_concurrently)
+    monkeypatch.setattr(game_steps, "play_in_sequence", play_in_sequence)
+    steps = ConcurrencySteps(IdleBot(), max_games, [TableSize(RULESETS["basic"], 3)])
+    await steps.check_interleaved()
+    assert (await steps.check_separation()).happened == f"{kept_apart}: the same replies"
+    assert (await steps.report_determinism()).happened == (
+        f"yes: a new process made the same decisions {deterministic}"
+    )
