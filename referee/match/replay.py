@@ -299,8 +299,13 @@ def _check_reply(move: Move, clocks: Clocks) -> None:
         )
 
 
+def has_no_times(move: Move) -> bool:
+    """Return whether a move has no times, because its seat got no request."""
+    return _times(move) == _NO_REQUEST
+
+
 def _check_no_request(move: Move) -> None:
-    if _times(move) != _NO_REQUEST:
+    if not has_no_times(move):
         raise Difference(f"seat {move.seat} got no request, but the move has times")
 
 
@@ -319,7 +324,7 @@ def _check_charge(move: Move, time: DecisionTime, fault: Fault | None) -> None:
             )
         return
     # A bot that could not start has forfeited before the first request, so there was no request at this move.
-    got_no_request = fault.forfeit and _times(move) == _NO_REQUEST
+    got_no_request = fault.forfeit and has_no_times(move)
     if not got_no_request and _times(move) != _times(fault.evidence):
         raise Difference("the times of the fault differ from those of the move")
     if fault.cause in (Cause.TIMEOUT, Cause.OUT_OF_TIME):

@@ -19,9 +19,9 @@ from referee.bots.logs import LogSettings
 from referee.bots.player import BotPlayer, SeatStart
 from referee.bots.process import BotProcess
 from referee.clocks import UNLIMITED_US, SeatClock
-from referee.errors import BotFault, Cause, Forfeit, NotFoundError
+from referee.errors import PROCESS_CAUSES, BotFault, Cause, Forfeit, NotFoundError
 from referee.match.play import EventLog
-from referee.match.replay import find_first_request, replay_moves
+from referee.match.replay import find_first_request, has_no_times, replay_moves
 from referee.protocol import messages
 from referee.records import Fault, GameRecord, Move, Reply, Request
 from referee.rules.game import Game
@@ -67,18 +67,30 @@ class StoredSeat:
         for _ in replay_moves(record):  # checks the record
             pass
         first_request = find_first_request(record.moves)
-        forfeited_at = next((fault.move for fault in self.faults if fault.forfeit), None)
+        end = self._end_of_requests()
         game = Game(record.ruleset, len(record.seating), record.deck)
         events, clock = EventLog(len(record.seating)), SeatClock(record.clocks)
         for number, move in enumerate(record.moves):
             decision = game.decision
             assert decision is not None  # noqa: S101 - the record was checked
-            has_forfeited = forfeited_at is not None and number > forfeited_at
-            if move.seat == seat and number >= first_request and not has_forfeited:
+            if move.seat == seat and first_request <= number < end:
                 time, unseen = clock.decision_time(), events.take(seat)
                 yield Request(number + 1, game.view(seat), decision, unseen, time), move
                 clock.spend(move.elapsed_us)
             events.add(game.apply(move.action))
+
+    def _end_of_requests(self) -> int:
+        """Return the index of the move from which on the seat gets no requests because of its forfeit, or the number of moves.
+
+        A bot that did not start, or whose bank is empty, has no request at the move of its forfeit. If the process failed before
+        the request was sent, the request counts: without it, a rerun would end before the process fails again.
+        """
+        moves = self.record.moves
+        forfeit = next((fault for fault in self.faults if fault.forfeit), None)
+        if forfeit is None:
+            return len(moves)
+        is_requested = forfeit.cause in PROCESS_CAUSES or not has_no_times(moves[forfeit.move])
+        return forfeit.move + is_requested
 
 
 def find_stored_seat(league: League, record: GameRecord, seat: int) -> StoredSeat:

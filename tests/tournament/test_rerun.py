@@ -30,24 +30,24 @@ class Recorder:
         self.requests.append(request)
         if fault := self._faults.get(len(self.requests)):
             raise fault
-        return Reply(
-            self._chance.choice(request.decision.legal), 100 + self._chance.randrange(9), 0
-        )
+        elapsed_us = min(100 + self._chance.randrange(9), request.time.limit_us)
+        return Reply(self._chance.choice(request.decision.legal), elapsed_us, 0)
 
 
-def fault(kind, cause):
-    return kind(cause, Evidence(detail="x", elapsed_us=50))
+def fault(kind, cause, elapsed_us=50):
+    return kind(cause, Evidence(detail="x", elapsed_us=elapsed_us))
 
 
-async def play(faults, opening=()):
+async def play(faults, opening=(), first=None, clocks=CLOCKS):
+    """Play a game with `first` on seat 0, by default a Recorder without faults. Return the record and the players."""
     dealt = record("duel", 2)
-    players = [Recorder(0, {}), Recorder(1, faults)]
+    players = [first or Recorder(0, {}), Recorder(1, faults)]
     setup = GameSetup(
         game_id="cup-1",
         ruleset=dealt.ruleset,
         seating=(BotId("a", "1"), BotId("b", "1")),
         deck=dealt.deck,
-        clocks=CLOCKS,
+        clocks=clocks,
         max_strikes=3,
         isolation="none",
         opening=opening,
@@ -73,8 +73,9 @@ def test_game_outside_tournaments_may_have_an_id_that_begins_like_one(tmp_path):
         {},
         {2: fault(Strike, Cause.TIMEOUT), 4: fault(Strike, Cause.MALFORMED)},
         {3: fault(Forfeit, Cause.CRASH)},
+        {3: fault(Forfeit, Cause.CRASH, elapsed_us=0)},
     ],
-    ids=["no fault", "strikes", "a forfeit"],
+    ids=["no fault", "strikes", "a forfeit", "a crash before the request"],
 )
 async def test_requests_are_those_of_the_game(faults):
     game, players = await play(faults)
@@ -82,6 +83,22 @@ async def test_requests_are_those_of_the_game(faults):
         again = list(stored_seat(game, seat).requests())
         assert [request for request, _ in again] == player.requests
         assert all(game.moves[request.number - 1] is move for request, move in again)
+
+
+async def test_bot_that_did_not_start_gets_no_request():
+    game, (_, second) = await play({}, first=fault(Forfeit, Cause.NO_START))
+    assert game.moves[0].seat == game.faults[0].seat == 0
+    assert list(stored_seat(game, 0).requests()) == []
+    assert [request for request, _ in stored_seat(game, 1).requests()] == second.requests
+
+
+async def test_forfeit_because_of_an_empty_bank_has_no_request():
+    game, players = await play({}, clocks=Clocks(decision_us=400, bank_us=250))
+    assert [fault.cause for fault in game.faults] == [Cause.OUT_OF_TIME] * 2
+    for seat, player in enumerate(players):
+        again = list(stored_seat(game, seat).requests())
+        assert len(again) == 3
+        assert [request for request, _ in again] == player.requests
 
 
 async def test_moves_of_an_opening_have_no_requests():
