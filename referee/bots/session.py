@@ -22,6 +22,7 @@ from referee.bots.clock import (
     PendingRequest,
     PendingRequests,
     TimedReply,
+    Timer,
 )
 from referee.bots.inbox import Inbox
 from referee.bots.outbox import Cores, Outbox
@@ -132,8 +133,8 @@ class Session:
         """How long requests may wait for others, from the hello."""
         self._waiting_since_ns = 0
         """The time, in ns of the clock, since which requests wait and the bot is not thinking."""
-        self._late_until_ns = 0
-        """The time, in ns of the clock, until which the bot may send a late reply between games."""
+        self._late_timer: Timer | None = None
+        """Ends the time in which the bot may send a late reply between games; None outside of this time."""
         self._games: set[str] = set()
         """The ids of the games that the bot plays now."""
         self._hello = self._add_request(HELLO, READY, 0)
@@ -330,11 +331,16 @@ class Session:
     def _on_overdue(self, batch: Batch) -> None:
         self._outbox.limit_write(batch.limit_us)
         if batch.requests[0].number != READY:
-            self._late_until_ns = self._now_ns() + int(LATE_REPLY_LIMIT_S * 1e9)
-            self._call_later(LATE_REPLY_LIMIT_S, self._update_scheduling)
+            if self._late_timer is not None:
+                self._late_timer.cancel()
+            self._late_timer = self._call_later(LATE_REPLY_LIMIT_S, self._end_late_time)
         if self._requests.missed >= MAX_MISSED and len(self._games) > 1:
             detail = f"the bot has not replied to anything in {MAX_MISSED} messages in a row"
             self.fail(Forfeit(Cause.CRASH, Evidence(detail=detail)))
+
+    def _end_late_time(self) -> None:
+        self._late_timer = None
+        self._update_scheduling()
 
     def _on_unread(self) -> None:
         self.fail(Forfeit(Cause.CRASH, Evidence(detail="the bot does not read its stream")))
@@ -479,7 +485,7 @@ class Session:
             return Scheduling.NORMAL
         if self._games:
             return Scheduling.NORMAL if self._pondering else Scheduling.IDLE
-        if self._requests.overdue and self._now_ns() < self._late_until_ns:
+        if self._requests.overdue and self._late_timer is not None:
             return Scheduling.IDLE
         return Scheduling.STOPPED
 

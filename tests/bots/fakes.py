@@ -12,6 +12,8 @@ class FakeTime:
 
     def __init__(self):
         self.now_ns = 1_000_000_000
+        self.early_us = 0
+        """How many microseconds too early each timer is called. uvloop's timers may be 1 ms early."""
         self.timers = []
         self.armed = 0
         """How many timers have been created."""
@@ -26,7 +28,8 @@ class FakeTime:
     def pass_us(self, us):
         """Let time pass in one step, then call all timers that are due."""
         self.now_ns += us * 1000
-        due = [timer for timer in self.timers if timer.due_ns <= self.now_ns]
+        until_ns = self.now_ns + self.early_us * 1000
+        due = [timer for timer in self.timers if timer.due_ns <= until_ns]
         self.timers = [timer for timer in self.timers if timer not in due]
         for timer in due:
             if not timer.cancelled:

@@ -1239,6 +1239,35 @@ async def test_bot_late_in_its_last_decision_has_a_second_for_its_late_reply(new
     assert not new_bot.session.is_needed
 
 
+async def test_bot_is_stopped_after_its_game_even_if_the_timer_is_early(new_bot):
+    await new_bot.greet()
+    await new_bot.start("g")
+    await miss_deadline(new_bot, 1)
+    new_bot.session.end_game("g", START)
+    await run_ready_tasks()
+    new_bot.take_scheduled()
+    new_bot.time.early_us = 1_000
+    new_bot.time.creep_us(1_010_000)
+    assert new_bot.take_scheduled() == [STOPPED]
+    assert not new_bot.session.is_needed
+
+
+async def test_second_for_a_late_reply_begins_at_the_last_missed_deadline(new_bot):
+    await new_bot.greet()
+    await new_bot.start("g")
+    await miss_deadline(new_bot, 1)
+    second = asyncio.ensure_future(new_bot.session.request("g", 2, b"", LIMIT_US // 2))
+    await run_ready_tasks()
+    new_bot.time.creep_us(LIMIT_US // 2 + REPLY_GRACE_US)
+    await expect_fault(second)
+    new_bot.session.end_game("g", START)
+    new_bot.take_scheduled()
+    new_bot.time.creep_us(990_000)
+    assert new_bot.take_scheduled() == []
+    new_bot.time.creep_us(20_000)
+    assert new_bot.take_scheduled() == [STOPPED]
+
+
 async def test_bot_is_stopped_after_its_game_if_its_late_reply_has_come(new_bot):
     await new_bot.greet()
     await new_bot.start("g")
