@@ -327,6 +327,8 @@ class Session:
                 self.fail(failure)
             if self.failure is not None:
                 return
+            if self._late_timer is not None:
+                self._update_scheduling()  # the message may have the late reply
 
     def _on_overdue(self, batch: Batch) -> None:
         self._outbox.limit_write(batch.limit_us)

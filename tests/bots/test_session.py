@@ -1279,6 +1279,21 @@ async def test_bot_is_stopped_after_its_game_if_its_late_reply_has_come(new_bot)
     assert new_bot.take_scheduled()[-1] is STOPPED
 
 
+async def test_bot_is_stopped_when_its_late_reply_comes_after_its_game(new_bot):
+    await new_bot.greet()
+    await new_bot.start("g")
+    await miss_deadline(new_bot, 1)
+    await miss_deadline(new_bot, 2)
+    new_bot.session.end_game("g", START)
+    new_bot.take_scheduled()
+    new_bot.say(replies(("g", 1)))
+    await new_bot.wait_until_read()
+    assert new_bot.take_scheduled() == []
+    new_bot.say(replies(("g", 2)))
+    await new_bot.wait_until_read()
+    assert new_bot.take_scheduled() == [STOPPED]
+
+
 async def test_bot_that_is_not_ready_in_time_is_stopped(new_bot):
     await new_bot.greet()
     starting = asyncio.ensure_future(new_bot.session.start_game("g", START, LIMIT_US))
