@@ -215,6 +215,8 @@ class PendingRequests:
         """The pending requests by game id, also those that are not written yet, the oldest first."""
         self.overdue: set[tuple[str, int]] = set()
         """Game id and decision number of each overdue request; the bot may still send a late reply to the request."""
+        self.overdue_since_reply: set[tuple[str, int]] = set()
+        """The part of `overdue` since the bot's newest reply in time, in any game."""
         self.batch: Batch | None = None
         """The batch that is written and not finished."""
         self._slowest_us: int | None = None
@@ -350,13 +352,14 @@ class PendingRequests:
         """Forget the overdue requests of a game after the bot has replied to a later request of this game.
 
         The bot will not reply to the overdue requests any more. The overdue requests of finished games are
-        forgotten too.
+        forgotten too. Those of other games stay, but do not count as `overdue_since_reply` any more.
 
         Args:
             game_id: the game of the reply.
             games: the ids of the games that the bot plays now.
         """
         self.overdue = {key for key in self.overdue if key[0] != game_id and key[0] in games}
+        self.overdue_since_reply.clear()
 
     def fail_all(self, describe: Callable[[PendingRequest], Exception]) -> None:
         """Raise an error in all callers that await a reply, and remove all requests. `describe` returns the error of a request."""
@@ -440,6 +443,7 @@ class PendingRequests:
         if (game_id, number) not in self.overdue:
             return False
         self.overdue.discard((game_id, number))
+        self.overdue_since_reply.discard((game_id, number))
         self.missed = 0
         return True
 
@@ -456,6 +460,7 @@ class PendingRequests:
         for request in batch.requests:
             if request.is_open:
                 self.overdue.add((request.game_id, request.number))
+                self.overdue_since_reply.add((request.game_id, request.number))
                 fail_request(request, overdue_fault(request, batch, wall_us))
         self._on_overdue(batch)
         self._finish(batch)

@@ -177,8 +177,8 @@ class Session:
 
     @property
     def unresponsive(self) -> bool:
-        """Whether a request is overdue, and the bot has replied neither to it nor to a later request of the game."""
-        return bool(self._requests.overdue)
+        """Whether a request is overdue, and the bot has replied neither to it nor to a later request."""
+        return bool(self._requests.overdue_since_reply)
 
     @property
     def is_needed(self) -> bool:

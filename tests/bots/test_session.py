@@ -834,6 +834,48 @@ async def test_bot_of_one_game_that_never_replies_has_only_strikes(bot):
     assert bot.session.failure is None
 
 
+async def test_bot_that_replies_in_another_game_is_responsive_again(bot):
+    await miss_deadline(bot, 1)
+    await bot.start("h")
+    assert not bot.session.unresponsive, "a ready is a reply too"
+    await miss_deadline(bot, 2)
+    assert bot.session.unresponsive
+    pending = await bot.request("h", 1)
+    bot.say(replies(("h", 1)))
+    await pending
+    for game in "hg":
+        bot.session.end_game(game, START)
+        assert not bot.session.unresponsive
+
+
+async def test_late_reply_after_a_reply_in_another_game_is_no_flood(bot):
+    await bot.start("h")
+    await miss_deadline(bot, 1)
+    pending = await bot.request("h", 1)
+    bot.say(replies(("h", 1)))
+    await pending
+    bot.session.end_game("g", START)
+    bot.say(*[b""] * FLOOD_QUOTA)
+    bot.say(replies(("g", 1)))
+    await bot.wait_until_read()
+    assert bot.session.failure is None
+
+
+async def test_bot_that_replies_late_only_to_its_newest_request_in_another_game_is_responsive(bot):
+    await bot.start("h")
+    await miss_deadline(bot, 1)
+    pending = await bot.request("h", 1)
+    bot.say(replies(("h", 1)))
+    await pending
+    pending = await bot.request("h", 2)
+    await bot.timeout()
+    await expect_fault(pending)
+    assert bot.session.unresponsive
+    bot.say(replies(("h", 2)))
+    await bot.wait_until_read()
+    assert not bot.session.unresponsive
+
+
 async def test_bot_is_unresponsive_until_it_has_replied_to_all_overdue_requests(bot):
     for number in (1, 2):
         pending = await bot.request(number=number)
