@@ -12,6 +12,7 @@ in its hello to wait for more requests (`batch_wait_us`), the time of this wait 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
@@ -54,8 +55,10 @@ class Outbox:
         """Ends of games, which wait for the next message."""
         self._requests: dict[PendingRequest, bytes] = {}
         """The requests that wait, each with its message, the oldest first."""
-        self._written: asyncio.Event | None = None
-        """Set at the end of the write that is in progress; None if no other write waits for it."""
+        self._writing: asyncio.Task[None] | None = None
+        """Writes a message, and then those in `_next`; None if no write is in progress."""
+        self._next: deque[bytes] = deque()
+        """The messages that wait until a write has ended, the oldest first."""
         self._writing_since_ns = 0
         """The time, in ns of the clock, at which the current write began; 0 if no write is in progress."""
 
@@ -127,30 +130,39 @@ class Outbox:
         parts += [self._requests.pop(request) for request in batch]
         return b"".join(parts), batch
 
-    async def write_all(self, last: bytes) -> None:
+    def write_all(self, last: bytes) -> None:
         """Write all messages that wait, and `last` after them."""
         parts = [*self._ends, *self._requests.values(), last]
         self._ends, self._requests = [], {}
-        await self.write(b"".join(parts))
+        self.write(b"".join(parts))
 
-    async def write(self, data: bytes) -> None:
-        """Write a message, after the write that is in progress."""
-        while self._writing_since_ns:
-            self._written = self._written or asyncio.Event()
-            await self._written.wait()
+    def write(self, data: bytes) -> None:
+        """Begin to write a message. If a write is in progress, write the message after it, in the order of the calls.
+
+        Nobody waits for the end of a write: a bot that reads a message only in part could hold its game up for ever.
+        The clock of a batch runs also while its message waits, see `limit_write`.
+        """
         if self._stream is None:
             return
-        self._writing_since_ns = self._now_ns()
+        if self._writing is None:
+            self._writing = asyncio.ensure_future(self._write_in_turn(data))
+        else:
+            self._next.append(data)
+
+    async def _write_in_turn(self, data: bytes) -> None:
         try:
-            await self._stream.write(data)
+            while self._stream is not None:
+                self._writing_since_ns = self._now_ns()
+                await self._stream.write(data)
+                if not self._next:
+                    break
+                data = self._next.popleft()
         except grpc.aio.BaseError:
             self._stream = None
             self._on_closed()
         finally:
             self._writing_since_ns = 0
-            if self._written is not None:
-                self._written.set()
-                self._written = None
+            self._writing = None
 
     def limit_write(self, limit_us: int) -> None:
         """Call `on_unread` if the current write takes too long. The caller calls this when a batch is overdue.

@@ -446,7 +446,7 @@ class BotProcess:
         with suppress(TimeoutError):
             async with asyncio.timeout(GOODBYE_S if goodbye else TERM_S):
                 if goodbye:
-                    await self.session.say_goodbye(messages.goodbye())
+                    self.session.say_goodbye(messages.goodbye())
                 else:
                     launched.terminate()
                 await launched.process.wait()

@@ -127,8 +127,6 @@ class Session:
             clock, on_overdue=self._on_overdue, on_finished=self._give_core_back, busy_ns=busy_ns
         )
         self._outbox = Outbox(clock, on_closed=self.closed.set, on_unread=self._on_unread)
-        self._writing: asyncio.Task[None] | None = None
-        """Writes the newest message; None before the first."""
         self._batch_wait_ns = 0
         """How long requests may wait for others, from the hello."""
         self._waiting_since_ns = 0
@@ -412,7 +410,7 @@ class Session:
                 self._has_core = True
                 self._update_scheduling()
                 self._requests.start_clock((request,), self._now_ns())
-                self._write(message)
+                self._outbox.write(message)
             else:
                 self._wait_for_core(message, request)
             reply: TimedReply = await request.reply
@@ -422,9 +420,9 @@ class Session:
             self._forget(request)
         return reply
 
-    async def say_goodbye(self, goodbye: bytes) -> None:
-        """Write all messages that wait, and `goodbye` after them."""
-        await self._outbox.write_all(goodbye)
+    def say_goodbye(self, goodbye: bytes) -> None:
+        """Write all messages that wait, and `goodbye` after them. Do not wait for the end of the write."""
+        self._outbox.write_all(goodbye)
 
     def _wait_for_core(self, message: bytes, request: PendingRequest) -> None:
         """Let a request wait until the bot has answered the others, and has a core."""
@@ -446,15 +444,7 @@ class Session:
         now_ns = self._now_ns()
         waited_ns = min(self._batch_wait_ns, now_ns - self._waiting_since_ns)
         self._requests.start_clock(batch, now_ns - waited_ns)
-        self._write(data)
-
-    def _write(self, message: bytes) -> None:
-        """Begin to write a message.
-
-        Nobody waits for the end of the write: a bot that reads a message only in part could hold its game up for ever.
-        The next write waits for this one while its own clock runs, see `Outbox.limit_write`.
-        """
-        self._writing = asyncio.ensure_future(self._outbox.write(message))
+        self._outbox.write(data)
 
     def _give_core_back(self) -> None:
         """Give the core back when a batch is finished, and claim one for the requests that wait."""

@@ -1167,6 +1167,19 @@ async def test_bot_plays_on_if_grpc_reports_late_that_it_has_read(bot):
     assert bot.session.dropped == 1
 
 
+async def test_message_at_the_end_of_a_write_is_written_after_those_that_wait(bot):
+    bot.stream.writable.clear()
+    first = await bot.request(number=1)
+    bot.say(replies(("g", 1)))  # before gRPC reports that the bot has read the request
+    await first
+    second = await bot.request(number=2)
+    bot.stream.writable.set()
+    bot.session.say_goodbye(messages.goodbye())
+    await run_ready_tasks()
+    assert bot.stream.written == [request_bytes("g", 1), request_bytes("g", 2), messages.goodbye()]
+    second.cancel()
+
+
 async def test_request_that_waits_at_the_end_of_the_stream_becomes_overdue(bot):
     await bot.start("h")
     first, second = await bot.request("g"), await bot.request("h")
@@ -1192,7 +1205,8 @@ async def test_game_end_travels_with_the_next_message(bot):
     bot.session.end_game("g", messages.goodbye("stands for a game end"))
     await run_ready_tasks()
     assert bot.stream.written == []
-    await bot.session.say_goodbye(messages.goodbye())
+    bot.session.say_goodbye(messages.goodbye())
+    await run_ready_tasks()
     [message] = bot.stream.written
     assert message == messages.goodbye("stands for a game end") + messages.goodbye()
 
