@@ -135,9 +135,9 @@ class Batch:
 
     The bot has the sum of their limits for all replies together, but see `BATCH_LIMIT_US`.
 
-    When the last reply has come, each request is charged a share of the time since the batch was written, in proportion to its limit.
-    So with k requests of equal limits, each is charged 1/k of the time. If every request has a reply, the shares add up to the time
-    until the last reply, minus the lag, except for rounding. No share is above the limit of its request. An overdue request is charged its whole limit.
+    When the batch is finished, each request with a reply is charged a share of the time from the write to the last reply, in proportion
+    to its limit. So with k requests of equal limits, each is charged 1/k of the time. Time after the deadline is a lag, which is not
+    charged. So no share is above the limit of its request. An overdue request is charged its whole limit.
     """
 
     expired = False

@@ -16,7 +16,8 @@ from referee.protocol.values import PROTOCOL_VERSION
 MESSAGE_LIMIT = 1 << 16
 """The most bytes in a message of a bot. A larger message forfeits the game."""
 FLOOD_QUOTA = 200
-"""How many unsolicited messages and extra streams together a bot may produce between two valid replies."""
+"""How many unsolicited messages and extra streams together a bot may produce between two valid replies. In a message with
+several replies and readies, each of them counts."""
 
 
 class Inbox:
@@ -45,7 +46,8 @@ class Inbox:
         self.accepted = 0
         """How many replies and readies were accepted."""
         self.dropped = 0
-        """How many replies, readies and hellos were dropped, because they came late, twice or without a request."""
+        """How many replies, readies and hellos were dropped, because they came late, twice or without a request. A superfluous ready in a
+        message with a valid reply is ignored, and does not count."""
 
     def receive_sole_reply(self, data: bytes) -> bool:
         """Process a message if it contains only a reply, and this reply is for the only request of the batch.

@@ -173,8 +173,7 @@ class Outbox:
             limit_us: the time limit of the overdue batch. A write always has at least `CORE_WAIT_LIMIT_US`.
         """
         if self._writing_since_ns:
-            # the limit of a write is never below `CORE_WAIT_LIMIT_US`: gRPC's threads may wait for a core before
-            # they report that the bot has read the message
+            # gRPC's threads may wait for a core before they report that the bot has read the message
             limit_ns = max(limit_us, CORE_WAIT_LIMIT_US) * 1000
             self._check_write(self._writing_since_ns, limit_ns)
 

@@ -41,7 +41,7 @@ over. Otherwise a bot that is late in the last decision of a game would be stopp
 
 MAX_MISSED = 3
 """A bot that plays several games, and lets this many batches in a row become overdue without any reply, hangs: the session fails.
-After the first of them, the next batches have only one request."""
+After the first of them, each batch has only one request until any reply comes."""
 MAX_BATCH_WAIT_US = 1_000_000
 """The largest `batch_wait_us` of a hello that has an effect."""
 
