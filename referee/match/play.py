@@ -124,6 +124,7 @@ async def play_game(
     monotonic_ns: Callable[[], int],
     game: Game | None = None,
     watch: Watcher | None = None,
+    add_evidence: Callable[[int, Evidence], Evidence] | None = None,
     on_forfeit: Callable[[int], None] | None = None,
 ) -> RecordedGame:
     """Play a game to its end.
@@ -136,6 +137,8 @@ async def play_game(
             duration in the record.
         game: an unstarted game built from `setup`; created here if None.
         watch: called after every move that is not of the opening.
+        add_evidence: called at every fault with the number of the seat and the evidence. Returns the
+            evidence for the record, for example with the standard error of the bot's process.
         on_forfeit: called with the number of a seat as soon as the seat forfeits. The seat gets no
             further request. `on_forfeit` is not called for a seat whose player could not start.
 
@@ -145,7 +148,15 @@ async def play_game(
     """
     started_at_us, began_ns = now_us(), monotonic_ns()
     game = game or Game(setup.ruleset, len(players), setup.deck)
-    run = _Run(setup, game, players, monotonic_ns=monotonic_ns, watch=watch, on_forfeit=on_forfeit)
+    run = _Run(
+        setup,
+        game,
+        players,
+        monotonic_ns=monotonic_ns,
+        watch=watch,
+        add_evidence=add_evidence,
+        on_forfeit=on_forfeit,
+    )
     outcome = await run.play()
     record = GameRecord(
         game_id=setup.game_id,
@@ -192,6 +203,7 @@ class _Run:
         *,
         monotonic_ns: Callable[[], int],
         watch: Watcher | None,
+        add_evidence: Callable[[int, Evidence], Evidence] | None,
         on_forfeit: Callable[[int], None] | None,
     ) -> None:
         self.awaited_ns = 0
@@ -206,6 +218,7 @@ class _Run:
         self.faults: list[Fault] = []
         self._max_strikes = setup.max_strikes
         self._watch = watch
+        self._add_evidence = add_evidence
         self._on_forfeit = on_forfeit
         for action in setup.opening:
             self._make_opening_move(action)
@@ -313,17 +326,21 @@ class _Run:
         """Record a fault of seat `number`. After strike number `max_strikes`, also record the forfeit."""
         seat = self.seats[number]
         forfeit = isinstance(fault, Forfeit)
-        move = len(self.moves)
-        self.faults.append(Fault(number, fault.cause, forfeit, move, fault.evidence))
+        self._record_fault(number, fault.cause, fault.evidence, forfeit=forfeit)
         if not forfeit:
             seat.strikes += 1
             if seat.strikes < self._max_strikes:
                 return
             evidence = Evidence(detail=f"this is strike {seat.strikes} of {self._max_strikes}")
-            self.faults.append(
-                Fault(number, Cause.STRIKES, forfeit=True, move=move, evidence=evidence)
-            )
+            self._record_fault(number, Cause.STRIKES, evidence, forfeit=True)
         if seat.player is not None:
             seat.player = None
             if self._on_forfeit is not None:
                 self._on_forfeit(number)
+
+    def _record_fault(
+        self, number: int, cause: Cause, evidence: Evidence, *, forfeit: bool
+    ) -> None:
+        if self._add_evidence is not None:
+            evidence = self._add_evidence(number, evidence)
+        self.faults.append(Fault(number, cause, forfeit, len(self.moves), evidence))

@@ -29,7 +29,7 @@ from referee.clocks import UNLIMITED_US, Clocks
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
 from referee.match.play import FREE_GAME_MAX_STRIKES, GameSetup, RecordedGame, Watcher, play_game
 from referee.protocol import messages
-from referee.records import BotId, Fault, GameRecord, Player, name_seats
+from referee.records import BotId, GameRecord, Player, name_seats
 from referee.rules.game import Game
 from referee.rules.ruleset import Ruleset
 from referee.sandbox import Isolation
@@ -228,6 +228,7 @@ class GamePlayer:
                 monotonic_ns=time.monotonic_ns,
                 game=game,
                 watch=watch,
+                add_evidence=lambda seat, evidence: _add_stderr(evidence, players[seat]),
                 on_forfeit=lambda seat: _note_forfeit(players[seat]),
             )
         )
@@ -314,23 +315,23 @@ def _note_forfeit(player: Player | Forfeit) -> None:
         player.on_forfeit()
 
 
+def _add_stderr(evidence: Evidence, player: Player | Forfeit) -> Evidence:
+    """Add the end of the process's standard error to the evidence of a fault that the player has not raised itself."""
+    if not isinstance(player, BotPlayer) or evidence.stderr_tail:
+        return evidence
+    return replace(evidence, stderr_tail=player.stderr_tail())
+
+
 def _add_process_data(record: GameRecord, players: Sequence[Player | Forfeit]) -> GameRecord:
-    """Add data about the bot processes to a record: standard error, usage, and the number of dropped messages."""
+    """Add data about the bot processes to a record: usage, and the number of dropped messages."""
     dropped = tuple(player.dropped if isinstance(player, BotPlayer) else 0 for player in players)
     return replace(
         record,
-        faults=tuple(_add_stderr(fault, players[fault.seat]) for fault in record.faults),
         usage=tuple(
             player.usage() if isinstance(player, BotPlayer) else None for player in players
         ),
         dropped=dropped if any(dropped) else (),
     )
-
-
-def _add_stderr(fault: Fault, player: Player | Forfeit) -> Fault:
-    if not isinstance(player, BotPlayer) or fault.evidence.stderr_tail:
-        return fault
-    return replace(fault, evidence=replace(fault.evidence, stderr_tail=player.stderr_tail()))
 
 
 async def _say_game_end(

@@ -140,6 +140,28 @@ async def test_illegal_action_is_a_strike_that_names_the_action(action):
     check_record(record)
 
 
+async def test_evidence_is_added_at_once_to_every_fault():
+    """Seat 0 has an illegal action at its first two decisions, and seat 1 could not start."""
+    cheat = FunctionPlayer(lambda _request: Choice.TAKE)
+    cannot = Forfeit(Cause.NO_START, Evidence(detail="no such file"))
+    game = await play_game(
+        replace(setup(), max_strikes=2),
+        [cheat, cannot, *players(1)],
+        now_us=lambda: 0,
+        monotonic_ns=lambda: 0,
+        add_evidence=lambda seat, evidence: replace(
+            evidence, stderr_tail=f"seat {seat} after {len(cheat.requests)} requests"
+        ),
+    )
+    assert [(fault.cause, fault.evidence.stderr_tail) for fault in game.record.faults] == [
+        (Cause.NO_START, "seat 1 after 0 requests"),
+        (Cause.ILLEGAL, "seat 0 after 1 requests"),
+        (Cause.ILLEGAL, "seat 0 after 2 requests"),
+        (Cause.STRIKES, "seat 0 after 2 requests"),
+    ]
+    assert game.record.faults[0].evidence.detail == "no such file"
+
+
 async def test_crash_forfeits_and_the_other_seats_play_on():
     faulty = Faulty(crash(), at=3)
     record = (await play(setup(), [faulty, *players(2)])).record

@@ -40,6 +40,25 @@ PATIENT = Clocks(
     start_up_us=60 * SECOND_US, game_start_us=60 * SECOND_US, decision_us=1000 * SECOND_US
 )
 
+EXPLAINS_ITSELF = """
+import sys
+from referee.sdk import Choice, run
+
+explanations = ["I pass"]
+
+
+def decide(request):
+    if explanations:
+        print(explanations.pop(), file=sys.stderr, flush=True)
+        return Choice.PASS
+    print("noise " * 1000, file=sys.stderr, flush=True)
+    return request.legal[0]
+
+
+run(decide)
+"""
+"""A bot that gives the reason for its illegal first action, and prints much afterwards."""
+
 
 def make_task(number, *kinds, clocks=PATIENT):
     """Return the task of a game with bots of these kinds (see tests/misbehaving)."""
@@ -122,6 +141,14 @@ async def test_every_fault_has_the_standard_error_of_its_bot(play):
     assert {fault.evidence.stderr_tail for fault in record.faults} == {
         "I am always_plays_what_it_lacks\n"
     }
+
+
+async def test_illegal_action_has_the_standard_error_of_its_moment(play):
+    task = make_task(1, "fair", "fair")
+    spec = replace(task.bots[0], command=("python3", "-c", EXPLAINS_ITSELF))
+    (record,) = await play(replace(task, bots=(spec, task.bots[1])))
+    (fault,) = record.faults
+    assert (fault.cause, fault.evidence.stderr_tail) == (Cause.ILLEGAL, "I pass\n")
 
 
 async def test_a_suspended_bot_is_not_started(play):
