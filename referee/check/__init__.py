@@ -17,8 +17,7 @@ from enum import Enum
 from referee.errors import BotFault, count_text
 from referee.records import BotId
 from referee.roster.workshop import Copy
-from referee.rules.actions import Action, Choice, Decision, DecisionKind, DrawDisplay, Play
-from referee.rules.ruleset import card_name
+from referee.rules.actions import Decision, DecisionKind, action_text
 
 
 class StepVerdict(Enum):
@@ -191,20 +190,6 @@ def kind_name(kind: DecisionKind) -> str:
 def enum_name(kind: DecisionKind) -> str:
     """Return the name of a kind of decision in the protocol, such as `DECISION_KIND_TAKE_OR_LEAVE`."""
     return f"DECISION_KIND_{kind.name}"
-
-
-def action_text(action: Action) -> str:
-    """Return an action with the fields of its message, such as `play {value 7, naturals 2, jokers 1}`."""
-    match action:
-        case Choice():
-            return f"CHOICE_{action.name}"
-        case Play(layer):
-            return f"play {{value {layer.value}, naturals {layer.naturals}, jokers {layer.jokers}}}"
-        case DrawDisplay(slot, cards):
-            cards_text = "+".join(map(card_name, cards)) or "empty"
-            return f"draw_display {{slot {slot}}} ({cards_text})"
-        case _:
-            return f"ghost_value {action.value}"
 
 
 def legal_actions_text(decision: Decision) -> str:

@@ -17,7 +17,6 @@ from referee.check import (
     Finding,
     StepFailure,
     Strength,
-    action_text,
     inform,
     kind_name,
     pass_with,
@@ -40,6 +39,7 @@ from referee.check.games import (
 from referee.clocks import DecisionTime
 from referee.errors import count_text
 from referee.records import Reply, Request
+from referee.rules.actions import action_text
 from referee.rules.game import Game
 
 MAX_CONCURRENT_GAMES = 32

@@ -15,7 +15,6 @@ from referee.bots.player import BotPlayer, SeatStart
 from referee.bots.process import BotProcess
 from referee.check import (
     StepFailure,
-    action_text,
     dropped_text,
     enum_name,
     fault_text,
@@ -28,7 +27,7 @@ from referee.match.play import GameSetup
 from referee.match.play import play_game as play_match_game
 from referee.protocol import messages
 from referee.records import BotId, Reply, Request
-from referee.rules.actions import Action, DecisionKind
+from referee.rules.actions import Action, DecisionKind, action_text
 from referee.rules.game import Game
 from referee.rules.ruleset import GHOST_OPTIONS, GhostOverflow, GhostSnatch, GhostStart, Ruleset
 

@@ -17,7 +17,7 @@ from referee import toml_file
 from referee.bots import BotSpec
 from referee.bots.logs import LogSettings
 from referee.bots.manifest import load_manifest
-from referee.check import action_text, dropped_text, fault_text, kind_name
+from referee.check import dropped_text, fault_text, kind_name
 from referee.cli.isolation import (
     IsolationOption,
     RequireOption,
@@ -46,7 +46,7 @@ from referee.reports.formats import duration, group_name, quoted, visible
 from referee.reports.playthrough import Narrator, seat_view
 from referee.roster import find_bot
 from referee.roster.roster import Roster
-from referee.rules.actions import Action, DrawDisplay, Play
+from referee.rules.actions import Action, DrawDisplay, Play, action_text
 from referee.rules.ruleset import layer_name
 from referee.sandbox.ladder import make_launcher
 from referee.sandbox.launcher import Launcher

@@ -24,7 +24,7 @@ from referee.records import (
     final_ranks,
     forfeited_seats,
 )
-from referee.rules.actions import Action, Decision
+from referee.rules.actions import Action, Decision, action_text
 from referee.rules.events import Drawn, Event, is_private, redact
 from referee.rules.game import Game, IllegalActionError, Outcome
 from referee.rules.ruleset import Ruleset
@@ -180,7 +180,7 @@ async def play_game(
 
 
 def _illegal_action(reply: Reply, decision: Decision) -> Strike:
-    detail = f"{reply.action} is not a legal reply to {decision.kind.value}"
+    detail = f"{action_text(reply.action)} is not a legal reply to {decision.kind.value}"
     return Strike(
         Cause.ILLEGAL,
         Evidence(

@@ -18,7 +18,7 @@ from itertools import chain
 from operator import getitem
 from typing import NamedTuple
 
-from referee.rules.ruleset import COPIES, JOKER, JOKERS, Group, Layer
+from referee.rules.ruleset import COPIES, JOKER, JOKERS, Group, Layer, card_name
 
 
 class Choice(Enum):
@@ -65,6 +65,20 @@ class SnatchGhost(NamedTuple):
 
 
 Action = Play | DrawDisplay | SnatchGhost | Choice
+
+
+def action_text(action: Action) -> str:
+    """Return an action with the fields of its message, such as `play {value 7, naturals 2, jokers 1}`."""
+    match action:
+        case Choice():
+            return f"CHOICE_{action.name}"
+        case Play(layer):
+            return f"play {{value {layer.value}, naturals {layer.naturals}, jokers {layer.jokers}}}"
+        case DrawDisplay(slot, cards):
+            cards_text = "+".join(map(card_name, cards)) or "empty"
+            return f"draw_display {{slot {slot}}} ({cards_text})"
+        case _:
+            return f"ghost_value {action.value}"
 
 
 class DecisionKind(Enum):

@@ -13,7 +13,7 @@ from referee.match import stand_in_action
 from referee.match.play import play_game
 from referee.match.replay import check_record, replay_moves
 from referee.records import Reply, Request
-from referee.rules.actions import Choice, Decision, DecisionKind, Play, SnatchGhost
+from referee.rules.actions import Choice, Decision, DecisionKind, DrawDisplay, Play, SnatchGhost
 from referee.rules.events import Drawn, GameOver, Played
 from referee.rules.ruleset import RULESETS, Layer
 
@@ -116,16 +116,19 @@ async def test_third_strike_forfeits_the_game():
 
 
 @pytest.mark.parametrize(
-    "action",
+    ("action", "text"),
     [
-        Choice.TAKE,
-        Play(Layer(99, 1, 0)),
-        Play(Layer(1, 0, 0)),
-        Play(Layer(14, 1, 9)),
-        Play(Layer(5, 9, 0)),
+        (Choice.TAKE, "CHOICE_TAKE"),
+        (Play(Layer(99, 1, 0)), "play {value 99, naturals 1, jokers 0}"),
+        (Play(Layer(1, 0, 0)), "play {value 1, naturals 0, jokers 0}"),
+        (Play(Layer(14, 1, 9)), "play {value 14, naturals 1, jokers 9}"),
+        (Play(Layer(5, 9, 0)), "play {value 5, naturals 9, jokers 0}"),
+        (DrawDisplay(5, (7, 14)), "draw_display {slot 5} (7+J)"),
+        (DrawDisplay(6), "draw_display {slot 6} (empty)"),
+        (SnatchGhost(12), "ghost_value 12"),
     ],
 )
-async def test_illegal_action_is_a_strike_that_names_the_action(action):
+async def test_illegal_action_is_a_strike_that_names_the_action(action, text):
     seen = []
 
     def cheat(request: Request) -> object:
@@ -135,7 +138,7 @@ async def test_illegal_action_is_a_strike_that_names_the_action(action):
     record = (await play(setup(), [FunctionPlayer(cheat), *players(2)])).record
     (fault,) = record.faults
     assert (fault.seat, fault.cause, fault.forfeit, fault.move) == (0, Cause.ILLEGAL, False, 0)
-    assert str(action) in fault.evidence.detail
+    assert fault.evidence.detail == f"{text} is not a legal reply to play"
     assert fault.evidence.elapsed_us == 7
     check_record(record)
 
