@@ -249,7 +249,7 @@ class BotPlayer:
         except ValueError as error:
             evidence = Evidence(
                 detail=str(error),
-                elapsed_us=reply.elapsed_us,
+                elapsed_us=reply.elapsed_us + reply.lag_us,
                 wall_us=reply.wall_us,
                 batch_size=reply.batch_size,
             )

@@ -185,7 +185,7 @@ def _illegal_action(reply: Reply, decision: Decision) -> Strike:
         Cause.ILLEGAL,
         Evidence(
             detail=detail,
-            elapsed_us=reply.elapsed_us,
+            elapsed_us=reply.elapsed_us + reply.lag_us,
             wall_us=reply.wall_us,
             batch_size=reply.batch_size,
         ),

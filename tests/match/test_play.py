@@ -143,6 +143,17 @@ async def test_illegal_action_is_a_strike_that_names_the_action(action, text):
     check_record(record)
 
 
+async def test_lag_of_an_illegal_reply_is_recorded():
+    """Every reply comes 25 s after the limit, as in a game without clocks."""
+    limit_us, lag_us = Clocks().decision_us, 25_000_000
+    cheat = FunctionPlayer(lambda _request: Choice.TAKE, elapsed_us=limit_us, lag_us=lag_us)
+    record = (await play(setup(), [cheat, *players(2)])).record
+    fault, move = record.faults[0], record.moves[0]
+    assert fault.evidence.elapsed_us == limit_us + lag_us
+    assert (move.elapsed_us, move.lag_us) == (limit_us, lag_us)
+    check_record(record)
+
+
 async def test_evidence_is_added_at_once_to_every_fault():
     """Seat 0 has an illegal action at its first two decisions, and seat 1 could not start."""
     cheat = FunctionPlayer(lambda _request: Choice.TAKE)
