@@ -283,6 +283,7 @@ def test_resampled_state_looks_the_same_and_has_other_hidden_cards(ruleset, play
         other = state.resample_from_infostate(seat, chance.random)
         assert other.information_state_string() == state.information_state_string()
         assert other.legal_actions() == state.legal_actions()
+        assert other.history() == state.history()  # as the documents say
         assert all_cards(other.lazy_game.game) == Counter(dict(enumerate(FULL))) - Counter([0])
         again = state.resample_from_infostate(seat, chance.random)
         opponent = 1 - min(seat, 1)
