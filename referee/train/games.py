@@ -2,6 +2,7 @@
 
 The environments share the class `TrainingGame`. A seed deals the same cards as `referee play --seed`, and bots get the
 same requests and seeds as there. So the same actions give the same game in an environment and under the referee.
+Nobody measures the time of a bot, so `last_elapsed_us` is 0 in every request.
 """
 
 from __future__ import annotations
