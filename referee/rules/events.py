@@ -42,9 +42,11 @@ class View(NamedTuple):
     snatched: Layer | None
     """The snatched layer while a seat decides about it; None at all other times."""
     victim: int | None
-    """The seat that lost the snatched layer, until the seat has drawn or reclaimed; None at all other times."""
+    """The seat that lost the snatched layer, until the seat has drawn or reclaimed; None at all other times. If a draw of this
+    seat ended the game, the field stays set."""
     cards_to_draw: int
-    """How many draws are left, the current one included; 1 in an optional draw, 0 if nobody draws."""
+    """How many draws are left, the current one included; 1 in an optional draw, 0 if nobody draws. After the game, how many
+    draws were dropped (ruling R5)."""
 
     @property
     def players(self) -> int:

@@ -100,7 +100,7 @@ class Table:
         self.snatched: Layer | None = None
         """The snatched layer, until it is taken, reclaimed or discarded; None at all other times."""
         self.victim: int | None = None
-        """The seat that lost the snatched layer, until the seat has drawn or reclaimed; None at all other times."""
+        """See `View.victim`."""
         self.cards_to_draw = 0
         """How many times the victim, or the active player in an optional draw, still draws."""
         self.events: list[Event] = []

@@ -195,6 +195,7 @@ def test_R5_end_of_the_game_drops_remaining_draws_and_opponents(fate):
     assert tops(run)[2] == layer("7 7 7")
     assert run.outcome is not None
     assert run.outcome.termination is Termination.EXHAUSTED
+    assert (run.view(0).victim, run.view(0).cards_to_draw) == (1, 1)
 
 
 # R6: a turn starts with a non-empty hand, so a legal decision always exists
