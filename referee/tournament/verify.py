@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from referee import deals
 from referee.errors import UserError
-from referee.match.replay import Difference, check_stored_record
+from referee.match.replay import Difference, check_record
 from referee.records import BotId, GameRecord, GameResult, ScheduledGame
 from referee.result_columns import ResultColumns
 from referee.schedule.extension import extension_games
@@ -302,4 +302,4 @@ def _check_game(claim: Claim, game: ScheduledGame, record: GameRecord) -> None:
     seed = find_part(claim.parts, game.index).seed
     if seed is not None and record.deck != deals.deck(seed, game.deal_id, ruleset):
         raise Difference("the deck in the record is not the one that the seed gives")
-    check_stored_record(record)
+    check_record(record)

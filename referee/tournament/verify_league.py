@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
-from referee.match.replay import Difference, check_stored_record
+from referee.match.replay import Difference, check_record
 from referee.records import ChargedFault, Fault, GameRecord, GameResult, ScheduledGame
 from referee.store import StoredGame, escape_nul
 from referee.store.league import League
@@ -55,7 +55,7 @@ def verify_free_games(league: League) -> int:
     for game_id in free:
         with add_game_id(game_id):
             record = _load_record(league, game_id)
-            check_stored_record(record)
+            check_record(record)
             tables.check(record)
     return len(free)
 

@@ -340,13 +340,21 @@ async def test_game_from_a_position_goes_on_as_the_game_of_the_position(ruleset,
     again = (await play(replace(fixed, opening=record.actions[:position]), later)).record
     assert (again.actions, again.scores) == (record.actions, record.scores)
     assert {move.elapsed_us for move in again.moves[:position]} == {0}
-    check_record(again)
+    assert [step.move for step in replay_moves(again)] == list(again.moves)
     for seat, player in enumerate(later):
         request, *_ = player.requests
         assert request.number > position
         assert request.view == requests[request.number].view
         seen = [each.events for each in first[seat].requests if each.number <= request.number]
         assert request.events == tuple(event for events in seen for event in events)
+
+
+async def test_opening_leaves_the_banks_as_they_are():
+    whole = (await play(setup(seats=2), players(2))).record
+    clocks = Clocks(decision_us=50, bank_us=100, increment_us=2)
+    table = players(2)
+    await play(replace(setup(seats=2, clocks=clocks), opening=whole.actions[:8]), table)
+    assert [player.requests[0].time.bank_left_us for player in table] == [100, 100]
 
 
 async def test_bot_that_cannot_start_forfeits_after_the_opening():
