@@ -107,7 +107,7 @@ def _check_faults(record: GameRecord) -> None:
     - The faults of all seats must be in the order of their moves.
     """
     seats = range(len(record.seating))
-    first_request = find_first_request(record.moves)
+    first_request = _find_first_request(record.moves)
     for fault in record.faults:
         if fault.seat not in seats:
             raise Difference(f"a fault is charged to seat {fault.seat}, which does not exist")
@@ -137,7 +137,7 @@ def _name_forfeit(moves: Sequence[int]) -> str:
     return f"a forfeit because of strikes {places}" if places else "no such forfeit"
 
 
-def find_first_request(moves: Sequence[Move]) -> int:
+def _find_first_request(moves: Sequence[Move]) -> int:
     """Return the index of the first move after the opening, or the number of moves if there is none.
 
     The moves of an opening have no times, and the stand-in has made none of them.

@@ -21,7 +21,7 @@ from referee.bots.process import BotProcess
 from referee.clocks import UNLIMITED_US, SeatClock
 from referee.errors import PROCESS_CAUSES, BotFault, Cause, Forfeit, NotFoundError
 from referee.match.play import EventLog
-from referee.match.replay import find_first_request, has_no_times, replay_moves
+from referee.match.replay import has_no_times, replay_moves
 from referee.protocol import messages
 from referee.records import Fault, GameRecord, Move, Reply, Request
 from referee.rules.game import Game
@@ -59,21 +59,18 @@ class StoredSeat:
     def requests(self) -> Iterator[tuple[Request, Move]]:
         """Yield each request to the seat, and the move that was made at this decision.
 
-        A move of an opening has no request.
-
         Raises `referee.match.replay.Difference` if the record breaks the rules.
         """
         record, seat = self.record, self.seat
         for _ in replay_moves(record):  # checks the record
             pass
-        first_request = find_first_request(record.moves)
         end = self._end_of_requests()
         game = Game(record.ruleset, len(record.seating), record.deck)
         events, clock = EventLog(len(record.seating)), SeatClock(record.clocks)
         for number, move in enumerate(record.moves):
             decision = game.decision
             assert decision is not None  # noqa: S101 - the record was checked
-            if move.seat == seat and first_request <= number < end:
+            if move.seat == seat and number < end:
                 time, unseen = clock.decision_time(), events.take(seat)
                 yield Request(number + 1, game.view(seat), decision, unseen, time), move
                 clock.spend(move.elapsed_us)

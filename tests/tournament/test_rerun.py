@@ -38,7 +38,7 @@ def fault(kind, cause, elapsed_us=50):
     return kind(cause, Evidence(detail="x", elapsed_us=elapsed_us))
 
 
-async def play(faults, opening=(), first=None, clocks=CLOCKS):
+async def play(faults, first=None, clocks=CLOCKS):
     """Play a game with `first` on seat 0, by default a Recorder without faults. Return the record and the players."""
     dealt = record("duel", 2)
     players = [first or Recorder(0, {}), Recorder(1, faults)]
@@ -50,7 +50,6 @@ async def play(faults, opening=(), first=None, clocks=CLOCKS):
         clocks=clocks,
         max_strikes=3,
         isolation="none",
-        opening=opening,
     )
     played = await play_game(setup, players, now_us=int, monotonic_ns=int)
     return played.record, players
@@ -98,14 +97,6 @@ async def test_forfeit_because_of_an_empty_bank_has_no_request():
     for seat, player in enumerate(players):
         again = list(stored_seat(game, seat).requests())
         assert len(again) == 3
-        assert [request for request, _ in again] == player.requests
-
-
-async def test_moves_of_an_opening_have_no_requests():
-    whole, _ = await play({})
-    game, players = await play({}, opening=whole.actions[:9])
-    for seat, player in enumerate(players):
-        again = list(stored_seat(game, seat).requests())
         assert [request for request, _ in again] == player.requests
 
 
