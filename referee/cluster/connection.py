@@ -183,16 +183,22 @@ async def check_scheduler(address: str, security: Security | None) -> None:
             with dask.config.set({"distributed.comm.timeouts.connect": CONNECT_S}):
                 async with rpc(address, timeout=CONNECT_S, connection_args=arguments) as remote:
                     kind = (await remote.identity())["type"]
-    except (
-        OSError,
-        TimeoutError,
-        MemoryError,
-    ) as error:  # MemoryError: Dask takes the first bytes of any reply as a size
-        text = str(error.__cause__ or error) or "no reply"
-        reason = _CONNECTION_OBJECT.sub("", text.splitlines()[0])
-        raise UserError(f"{address}: no scheduler can be reached: {reason}") from error
+    except Exception as error:  # any error: Dask parses the bytes that another server sends
+        raise UserError(
+            f"{address}: no scheduler can be reached: {_find_reason(address, error)}"
+        ) from error
     if kind != "Scheduler":
         raise UserError(f"{address}: this is a {kind.lower()} of Dask, not a scheduler")
+
+
+def _find_reason(address: str, error: Exception) -> str:
+    """Return in one line why no scheduler can be reached at an address, from the error of Dask."""
+    # the cause of the timeout in `check_scheduler` is a CancelledError
+    *_, cause = (each for each in _list_causes(error) if isinstance(each, Exception))
+    if not isinstance(cause, OSError):
+        tls = " with TLS" if address.startswith("tls:") else ""
+        return f"what listens there is not a scheduler{tls}"
+    return _CONNECTION_OBJECT.sub("", (str(cause) or "no reply").splitlines()[0])
 
 
 async def wait_for_scheduler(address: str, security: Security | None) -> None:

@@ -7,12 +7,14 @@ import os
 import shutil
 import socket
 import ssl
+import struct
 from dataclasses import replace
 from threading import Thread
 from urllib.parse import urlsplit
 
 import pytest
 from clusters import free_port, process, run, scheduler, tls_options, wait_for
+from distributed import Scheduler, Security
 from distributed.comm.core import CommClosedError
 from pages import ROOT
 from real_runs import BIN, place
@@ -205,9 +207,39 @@ async def test_reason_of_a_connection_names_no_python_object(monkeypatch, text):
     assert str(raised.value) == "tcp://127.0.0.1:1: no scheduler can be reached: E: no"
 
 
-@pytest.mark.parametrize("greeting", [b"", b"HTTP/1.0 400 Bad Request\r\n\r\n"])
-async def test_address_of_another_server_is_refused_in_time(monkeypatch, greeting):
-    """Dask waits for ever for a reply of a silent server, and reads the size of a message from the text of a web server."""
+async def test_reason_is_plain_if_a_scheduler_has_no_tls(monkeypatch):
+    """If the scheduler has sent its first message before TLS begins, Tornado raises ValueError."""
+
+    class NotIdle:
+        def __init__(self, *_, **__):
+            raise ValueError("IOStream is not idle; cannot convert to SSL")
+
+    monkeypatch.setattr(connection, "rpc", NotIdle)
+    with pytest.raises(UserError, match=r"what listens there is not a scheduler with TLS$"):
+        await connection.check_scheduler("tls://127.0.0.1:1", None)
+
+
+async def test_reason_is_given_if_tls_fails():
+    certificate = Security.temporary()
+    async with Scheduler(host="127.0.0.1", port=0, dashboard_address="127.0.0.1:0") as plain:
+        address = plain.address.replace("tcp", "tls")
+        with pytest.raises(UserError, match=r"reached: (\[SSL|what listens .* TLS$)"):
+            await connection.check_scheduler(address, certificate)
+
+
+@pytest.mark.parametrize(
+    ("greeting", "reason"),
+    [
+        (b"", "no reply"),
+        (b"HTTP/1.0 400 Bad Request\r\n\r\n", "what listens there is not a scheduler"),
+        (bytes(64), "what listens there is not a scheduler"),
+        (struct.pack("<QQ", 8, 0), "what listens there is not a scheduler"),  # no frames
+        (struct.pack("<QQQ2s", 18, 1, 2, b"xx"), "what listens there is not a scheduler"),
+    ],
+    ids=["silent", "web server", "zeros", "no frames", "frame of text"],
+)
+async def test_address_of_another_server_is_refused_in_time(monkeypatch, greeting, reason):
+    """Dask waits for ever for a reply of a silent server, and reads sizes and numbers of frames from what any other server sends."""
     monkeypatch.setattr(connection, "CONNECT_S", 0.5)
 
     def greet():
@@ -221,7 +253,7 @@ async def test_address_of_another_server_is_refused_in_time(monkeypatch, greetin
         if greeting:  # a connection that nobody accepts is silent
             greeter.start()
         async with asyncio.timeout(20):
-            with pytest.raises(UserError, match=r"no scheduler can be reached: \w"):
+            with pytest.raises(UserError, match=f"no scheduler can be reached: {reason}$"):
                 await connection.check_scheduler(f"tcp://127.0.0.1:{server.getsockname()[1]}", None)
         if greeting:
             greeter.join()
