@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -184,21 +185,35 @@ async def check_scheduler(address: str, security: Security | None) -> None:
                 async with rpc(address, timeout=CONNECT_S, connection_args=arguments) as remote:
                     kind = (await remote.identity())["type"]
     except Exception as error:  # any error: Dask parses the bytes that another server sends
-        raise UserError(
-            f"{address}: no scheduler can be reached: {_find_reason(address, error)}"
-        ) from error
+        reason = await _find_reason(address, error)
+        raise UserError(f"{address}: no scheduler can be reached: {reason}") from error
     if kind != "Scheduler":
         raise UserError(f"{address}: this is a {kind.lower()} of Dask, not a scheduler")
 
 
-def _find_reason(address: str, error: Exception) -> str:
+async def _find_reason(address: str, error: Exception) -> str:
     """Return in one line why no scheduler can be reached at an address, from the error of Dask."""
     # the cause of the timeout in `check_scheduler` is a CancelledError
     *_, cause = (each for each in _list_causes(error) if isinstance(each, Exception))
     if not isinstance(cause, OSError):
         tls = " with TLS" if address.startswith("tls:") else ""
         return f"what listens there is not a scheduler{tls}"
-    return _CONNECTION_OBJECT.sub("", (str(cause) or "no reply").splitlines()[0])
+    if isinstance(cause, TimeoutError):
+        cause = await _try_to_connect(address) or cause
+    text = cause.strerror or str(cause) or "no reply"
+    return _CONNECTION_OBJECT.sub("", text.splitlines()[0])
+
+
+async def _try_to_connect(address: str) -> OSError | None:
+    """Connect to an address and disconnect; return the error. Dask tries until a timeout, and its timeout mostly hides this error."""
+    parts = urlsplit(address)
+    host_and_port = (parts.hostname, parts.port)
+    try:
+        made = await asyncio.to_thread(socket.create_connection, host_and_port, _RETRY_S)
+    except OSError as error:
+        return error
+    made.close()
+    return None
 
 
 async def wait_for_scheduler(address: str, security: Security | None) -> None:

@@ -190,7 +190,17 @@ def test_address_where_nothing_listens_is_one_line(here, command):
         done = here.referee(*command, address)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert f"tcp://{address}: no scheduler can be reached" in line
+    assert f"tcp://{address}: no scheduler can be reached: Connection refused" in line
+
+
+@pytest.mark.usefixtures("_impatient")
+async def test_unknown_host_is_the_reason(monkeypatch):
+    def resolve(*_, **__):
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    with pytest.raises(UserError, match=r"can be reached: Name or service not known$"):
+        await connection.check_scheduler("tcp://no-such-host.invalid:1", None)
 
 
 @pytest.mark.parametrize(
