@@ -121,7 +121,8 @@ def scheduler_address(
     address = text if "://" in text else f"{'tls' if certificates else 'tcp'}://{text}"
     try:
         parts = urlsplit(address)
-        host, port = parts.hostname, parts.port
+        host, port = parts.hostname or "", parts.port
+        host.encode("idna")  # an empty or too long label raises ValueError
         is_address = address.partition("://")[2] == parts.netloc and "@" not in parts.netloc
     except ValueError:
         is_address = False
@@ -135,7 +136,7 @@ def scheduler_address(
         raise UserError(
             f"{text}: TLS is required beyond this machine; give --tls-ca, --tls-cert and --tls-key"
         )
-    return address
+    return f"{parts.scheme}://{parts.netloc}"  # Dask does not know `TCP`
 
 
 def check_address(text: str, certificates: Certificates | None) -> None:

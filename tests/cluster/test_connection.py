@@ -42,7 +42,9 @@ def _impatient(monkeypatch):
     monkeypatch.setattr(connection, "CONNECT_S", 1.0)
 
 
-@pytest.mark.parametrize("text", ["127.0.0.1:8786", "localhost:8786", "tcp://[::1]:8786"])
+@pytest.mark.parametrize(
+    "text", ["127.0.0.1:8786", "localhost:8786", "tcp://[::1]:8786", "TCP://127.0.0.1:8786"]
+)
 def test_address_of_this_machine_needs_no_tls(text):
     assert scheduler_address(text, None).startswith("tcp://")
 
@@ -132,6 +134,8 @@ def test_cluster_that_bots_reach_is_refused_before_a_game(here):
         "127.0.0.1:8786#x",
         "user@127.0.0.1:8786",
         "127.0.0.1:87\n86",
+        "a..b:8786",
+        f"{'x' * 70}:8786",
     ],
 )
 def test_text_that_is_no_address_is_refused(text):
