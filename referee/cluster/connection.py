@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import dask
-from distributed import Client, Nanny, Scheduler, Security, SpecCluster
+from distributed import Client, Scheduler, Security, SpecCluster
 from distributed.client import ClosedClientError, FutureCancelledError
 from distributed.comm.core import CommClosedError
 from distributed.core import rpc
@@ -29,6 +29,7 @@ from referee.cluster import member
 from referee.cluster.host import (
     CONFIG,
     SCRATCH,
+    QuietNanny,
     places,
     remove_killed_runs,
     run_workers,
@@ -342,7 +343,7 @@ async def _local_cluster(workers: int, cache: Path, security: Security) -> Async
             },
             workers={
                 number: {
-                    "cls": Nanny,
+                    "cls": QuietNanny,
                     "options": worker_options(place, security) | {"host": "127.0.0.1"},
                 }
                 for number, place in enumerate(found)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
 import socket
 from collections.abc import Iterable, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
 import dask
-from distributed import Nanny, Security, Worker, WorkerPlugin
+from distributed import Nanny, Security, Status, Worker, WorkerPlugin
 
 from referee.cluster import member
 from referee.cluster.member import Place
@@ -49,8 +51,35 @@ def remove_killed_runs() -> None:
         pass
 
 
+class QuietNanny(Nanny):
+    """A nanny whose Dask worker does not get the Ctrl-C that the terminal sends to all processes of a command."""
+
+    async def instantiate(self) -> Status:
+        """Called by Dask to start a process. SIGINT is blocked in the process until `PlacePlugin.setup` runs.
+
+        Dask creates a thread for the process before it waits for anything. The thread inherits the blocked signals of this one,
+        and the process inherits those of the thread.
+        """
+        resource_tracker.ensure_running()  # its start unblocks SIGINT
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        asyncio.get_running_loop().call_soon(
+            signal.pthread_sigmask, signal.SIG_UNBLOCK, {signal.SIGINT}
+        )
+        try:
+            return await super().instantiate()
+        except asyncio.CancelledError:
+            # Dask leaves the process running; it would print a traceback when this process has ended
+            if self.pid is not None:
+                with suppress(ProcessLookupError):
+                    os.kill(self.pid, signal.SIGKILL)
+            raise
+
+
 class PlacePlugin(WorkerPlugin):
-    """Pins the process of a Dask worker to its cores. At the start it ends the bots of killed workers and removes their run folders."""
+    """Prepares the process of a Dask worker: ignores Ctrl-C, and pins the process to its cores.
+
+    At the start it ends the bots of killed workers and removes their run folders.
+    """
 
     name = "referee"
 
@@ -60,6 +89,8 @@ class PlacePlugin(WorkerPlugin):
     def setup(self, worker: Worker) -> None:
         """Called by Dask when the process starts."""
         del worker
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         if self._place.cores:
             with suppress(OSError, AttributeError):  # without pinning, games are slower
                 os.sched_setaffinity(0, self._place.cores)
@@ -121,7 +152,7 @@ async def run_workers(
             stack.callback(remove_killed_runs)
             nannies = [
                 await stack.enter_async_context(
-                    Nanny(
+                    QuietNanny(
                         scheduler,
                         name=f"{socket.gethostname()}-{os.getpid()}-{number}",
                         host=host,
