@@ -10,7 +10,7 @@ import re
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -252,10 +252,8 @@ async def serve(
         try:
             await run_workers(address, found, host=host, security=security)
         except (OSError, RuntimeError) as error:  # the errors of a Dask process that does not start
-            reasons = list(_list_causes(error))
-            if not any(isinstance(reason, _UNREACHABLE) for reason in reasons):
-                text = ": ".join(str(reason).rstrip(".") for reason in reasons)
-                raise RefereeError(f"{address}: the workers cannot be started: {text}") from error
+            if not any(isinstance(reason, _UNREACHABLE) for reason in _list_causes(error)):
+                raise _start_error(address, error) from error
         say(f"{address}: the scheduler is gone. Waiting for it.")
         await wait_for_scheduler(address, security)
 
@@ -265,6 +263,12 @@ def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         error = error.__cause__
+
+
+def _start_error(address: str, error: Exception) -> RefereeError:
+    """Return the error for the user when Dask cannot start its processes. Dask's errors only name what failed, and the first cause says why."""
+    *_, cause = _list_causes(error)
+    return RefereeError(f"{address}: the workers cannot be started: {str(cause).rstrip('.')}")
 
 
 @asynccontextmanager
@@ -278,7 +282,7 @@ async def connect(
         certificates: the files for TLS; None without TLS.
         cache: the folder for copies of bots, for a new cluster.
 
-    Raises UserError if no scheduler can be reached.
+    Raises UserError if no scheduler can be reached, and RefereeError if the new cluster cannot be started.
     """
     with without_logs():
         async with _connect(text, certificates, cache) as client:
@@ -352,11 +356,13 @@ async def _local_cluster(workers: int, cache: Path, security: Security) -> Async
             asynchronous=True,
             silence_logs=False,
         )
-        try:
-            async with cluster:
-                yield cluster.scheduler_address
-        finally:
-            remove_killed_runs()
+        async with AsyncExitStack() as stack:
+            stack.callback(remove_killed_runs)
+            try:
+                await stack.enter_async_context(cluster)
+            except (OSError, RuntimeError) as error:
+                raise _start_error(f"{LOCAL}{workers}", error) from error
+            yield cluster.scheduler_address
 
 
 def is_loopback(host: str) -> bool:

@@ -26,7 +26,7 @@ from referee.cluster.connection import (
     connect,
     scheduler_address,
 )
-from referee.errors import UserError
+from referee.errors import RefereeError, UserError
 from referee.sandbox import NO_ISOLATION, ProbeResult, Protection, Rung, State
 
 
@@ -105,6 +105,17 @@ async def test_other_programs_cannot_connect_to_a_cluster_of_this_machine(tmp_pa
             with pytest.raises(ssl.SSLError, match="certificate required"):
                 await reader.read()
             writer.transport.abort()
+
+
+async def test_local_cluster_that_cannot_be_started_is_no_bug(tmp_path, monkeypatch):
+    class FullDisk(Scheduler):
+        async def start_unsafe(self):
+            raise OSError("no space")
+
+    monkeypatch.setattr(connection, "Scheduler", FullDisk)
+    with pytest.raises(RefereeError, match=r"^local:1: the workers cannot be started: no space$"):
+        async with connect("local:1", None, tmp_path):
+            pytest.fail("the cluster was started")
 
 
 @pytest.mark.extended("probes the isolation")
