@@ -399,7 +399,10 @@ async def prepare(
 
 
 async def call(client: Client, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function in the process of a Dask worker. It needs no Dask resource `CORE`, so it runs at once, also while the worker plays."""
+    """Call a function in the process of a Dask worker.
+
+    The call takes no Dask resource `CORE`, so the function runs at once, also while the worker plays.
+    """
     results = await client.run(function, *arguments, workers=[address])
     return results[address]
 

@@ -92,7 +92,7 @@ class PlacePlugin(WorkerPlugin):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         if self._place.cores:
-            with suppress(OSError, AttributeError):  # without pinning, games are slower
+            with suppress(OSError):  # without pinning, games are slower
                 os.sched_setaffinity(0, self._place.cores)
         remove_killed_runs()
         member.set_place(self._place)
