@@ -234,14 +234,14 @@ async def serve(
     security: Security | None,
     say: Callable[[str], None],
 ) -> None:
-    """Start a Dask worker for each place. When the scheduler is gone, wait for it and start them again, without an end.
+    """Start a Dask worker for each place. When they have ended, wait for the scheduler and start them again, without an end.
 
     Args:
         address: the address of the scheduler.
         found: the places of the workers.
         host: see `run_workers`.
         security: the certificates; None without TLS.
-        say: called with a sentence when the workers are started, and when the scheduler is gone.
+        say: called with a sentence when the workers are started, and when they have ended.
 
     Raises UserError if no scheduler can be reached at first, and RefereeError if the workers cannot be started for another
     reason than a lost connection.
@@ -254,8 +254,14 @@ async def serve(
         except (OSError, RuntimeError) as error:  # the errors of a Dask process that does not start
             if not any(isinstance(reason, _UNREACHABLE) for reason in _list_causes(error)):
                 raise _start_error(address, error) from error
-        say(f"{address}: the scheduler is gone. Waiting for it.")
-        await wait_for_scheduler(address, security)
+        try:
+            await check_scheduler(address, security)
+        except UserError:
+            say(f"{address}: the scheduler is gone. Waiting for it.")
+            await wait_for_scheduler(address, security)
+        else:
+            say(f"{address}: a worker or its connection was lost. All workers are started again.")
+            await asyncio.sleep(_RETRY_S)
 
 
 def _list_causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -139,7 +139,8 @@ async def run_workers(
 ) -> None:
     """Start a Dask worker for each place, and return when all have ended.
 
-    A worker that is killed is started again. All end when this task is cancelled, and when the scheduler is gone.
+    A worker that is killed is started again. All end when this task is cancelled, when the scheduler is gone, and when a killed worker
+    cannot be started again.
 
     Args:
         scheduler: the address of the scheduler.
@@ -161,4 +162,5 @@ async def run_workers(
                 )
                 for number, place in enumerate(worker_places)
             ]
-            await asyncio.gather(*(nanny.finished() for nanny in nannies))
+            finished = [asyncio.ensure_future(nanny.finished()) for nanny in nannies]
+            await asyncio.wait(finished, return_when=asyncio.FIRST_COMPLETED)

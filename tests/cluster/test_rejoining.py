@@ -6,29 +6,43 @@ import asyncio
 
 import pytest
 from distributed.comm.core import CommClosedError
+from fake_client import settle
 
-from referee.cluster import connection
+from referee.cluster import connection, host
 from referee.cluster.connection import serve
+from referee.cluster.host import places, run_workers
 from referee.errors import RefereeError, UserError
 
 
 @pytest.fixture
 def run(monkeypatch):
-    """Return a function that serves with given outcomes of `run_workers`; the last one ends the test. Return what was said."""
+    """Return a function that serves with given outcomes of `run_workers`; the last one ends the test. Return what was said.
 
-    async def reachable(_address, _security):
-        await asyncio.sleep(0)
+    The scheduler is reached at first. Afterwards, `is_gone` says whether it is gone when the workers have ended.
+    """
+    monkeypatch.setattr(connection, "_RETRY_S", 0.0)
 
-    monkeypatch.setattr(connection, "check_scheduler", reachable)
-    monkeypatch.setattr(connection, "wait_for_scheduler", reachable)
-
-    async def run(outcomes):
+    async def run(outcomes, *, is_gone):
         left, said = list(outcomes), []
+        is_reached = True
+
+        async def check_scheduler(address, _security):
+            if not is_reached:
+                raise UserError(f"{address}: no scheduler can be reached")
+
+        async def wait_for_scheduler(_address, _security):
+            nonlocal is_reached
+            is_reached = True
 
         async def run_workers(*_arguments, **_words):
+            nonlocal is_reached
+            is_reached = not is_gone
             outcome = left.pop(0)
             if outcome is not None:
                 raise outcome
+
+        monkeypatch.setattr(connection, "check_scheduler", check_scheduler)
+        monkeypatch.setattr(connection, "wait_for_scheduler", wait_for_scheduler)
 
         monkeypatch.setattr(connection, "run_workers", run_workers)
         with pytest.raises((RefereeError, KeyboardInterrupt)) as error:
@@ -48,7 +62,8 @@ def failure(cause):
 
 async def test_workers_are_started_again_whenever_the_scheduler_has_gone(run):
     gone = failure(CommClosedError("Stream is closed"))
-    error, said = await run([None, gone, ConnectionRefusedError(), None, KeyboardInterrupt()])
+    outcomes = [None, gone, ConnectionRefusedError(), None, KeyboardInterrupt()]
+    error, said = await run(outcomes, is_gone=True)
     assert isinstance(error, KeyboardInterrupt)
     assert said == [
         "tcp://s:1: starting 2 workers.",
@@ -56,8 +71,55 @@ async def test_workers_are_started_again_whenever_the_scheduler_has_gone(run):
     ] * 4 + ["tcp://s:1: starting 2 workers."]
 
 
+async def test_workers_that_have_ended_beside_a_scheduler_are_started_again(run):
+    error, said = await run([None, KeyboardInterrupt()], is_gone=False)
+    assert isinstance(error, KeyboardInterrupt)
+    assert said == [
+        "tcp://s:1: starting 2 workers.",
+        "tcp://s:1: a worker or its connection was lost. All workers are started again.",
+        "tcp://s:1: starting 2 workers.",
+    ]
+
+
+@pytest.fixture
+def nannies(monkeypatch):
+    """Give a list of the nannies that `run_workers` starts. They start no process."""
+    started = []
+
+    class FakeNanny:
+        def __init__(self, *_, **__):
+            self.ended = asyncio.Event()
+            started.append(self)
+
+        async def __aenter__(self):
+            return self
+
+        async def __aexit__(self, *_):
+            self.ended.set()
+
+        async def finished(self):
+            await self.ended.wait()
+
+    monkeypatch.setattr(host, "QuietNanny", FakeNanny)
+    return started
+
+
+async def test_all_workers_end_when_one_is_not_started_again(nannies, tmp_path):
+    """Otherwise its core would be lost until the last worker ends."""
+    running = asyncio.create_task(start_workers(tmp_path))
+    await settle()
+    nannies[0].ended.set()
+    async with asyncio.timeout(10):
+        await running
+    assert nannies[1].ended.is_set()
+
+
+async def start_workers(folder):
+    await run_workers("tcp://s:1", places(2, folder), host=None, security=None)
+
+
 async def test_workers_that_cannot_be_started_end_the_command(run):
-    ended, _ = await run([None, failure(OSError("no space"))])
+    ended, _ = await run([None, failure(OSError("no space"))], is_gone=True)
     assert str(ended) == "tcp://s:1: the workers cannot be started: no space"
 
 
