@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import secrets
 import signal
 import socket
 from collections.abc import Iterable, Iterator
@@ -155,7 +156,7 @@ async def run_workers(
                 await stack.enter_async_context(
                     QuietNanny(
                         scheduler,
-                        name=f"{socket.gethostname()}-{os.getpid()}-{number}",
+                        name=f"{socket.gethostname()}-{number}-{secrets.token_hex(4)}",
                         host=host,
                         **worker_options(place, security),
                     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import pytest
 from distributed.comm.core import CommClosedError
@@ -87,7 +88,8 @@ def nannies(monkeypatch):
     started = []
 
     class FakeNanny:
-        def __init__(self, *_, **__):
+        def __init__(self, *_, name, **__):
+            self.name = name
             self.ended = asyncio.Event()
             started.append(self)
 
@@ -112,6 +114,17 @@ async def test_all_workers_end_when_one_is_not_started_again(nannies, tmp_path):
     async with asyncio.timeout(10):
         await running
     assert nannies[1].ended.is_set()
+
+
+async def test_workers_of_two_containers_have_different_names(nannies, tmp_path, monkeypatch):
+    """A scheduler refuses a second worker with the same name. The command may be process 1 in each container."""
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    tasks = [asyncio.create_task(start_workers(tmp_path)) for _ in range(2)]
+    await settle()
+    for nanny in nannies:
+        nanny.ended.set()
+    await asyncio.gather(*tasks)
+    assert len({nanny.name for nanny in nannies}) == 4
 
 
 async def start_workers(folder):
