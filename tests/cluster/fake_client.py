@@ -24,7 +24,7 @@ class FakeClient:
         self.status = "running"
         self.versions = {}
         self.answers = {}
-        """What `deploy` and `add_bot` return or raise, by address; by default there is nothing to do."""
+        """What `deploy` and `add_bot` return or raise, now or (a Future) later, by address; by default there is nothing to do."""
         self.jobs = []
         self.calls = []
         self.id = "first"
@@ -64,7 +64,7 @@ class FakeClient:
         if isinstance(found, Exception):
             raise found
         if isinstance(found, asyncio.Future):
-            await found
+            found = await found
         return {address: found}
 
     def submit(self, function, _session, _assignment, **options):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from fake_client import HERE, prepared, settle
+from fake_client import HERE, prepared, preparing, settle
 
 from referee.errors import UserError
 
@@ -116,6 +116,19 @@ async def test_only_missing_bots_are_sent(client, said):
     async with prepared(client, said):
         sent = [call for call in client.calls if call[1] == "add_bot"]
     assert sent == [("tcp://w:1", "add_bot", "s", "b@2", "<b@2>")]
+
+
+async def test_worker_is_ready_when_its_bots_are_built(client, said):
+    built = asyncio.get_running_loop().create_future()
+    client.join("tcp://w:1", deploy=("b@2",), add_bot=built)
+    async with preparing(client, said) as workers:
+        waiting = asyncio.ensure_future(workers.wait_until_ready())
+        await settle()
+        assert not waiting.done()
+        built.set_result(None)
+        await waiting
+        assert list(workers.ready) == ["tcp://w:1"]
+    assert said == []
 
 
 async def test_more_workers_than_lanes_are_reported_once(client, said):
