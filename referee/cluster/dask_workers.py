@@ -114,6 +114,8 @@ class DaskWorkers:
         """Done after `kill`."""
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the scheduler is gone."""
+        self._drained: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done after `drain`."""
         self._client = client
         self._request = request
         self._lanes = lanes
@@ -125,7 +127,7 @@ class DaskWorkers:
         self._failures: dict[str, str] = {}
         """The last error of each Dask worker that could not be prepared but may play later, by address. These are prepared again at each comparison."""
         self._changed = asyncio.Event()
-        """Set when a worker is ready, after `kill`, and when the scheduler is gone: lanes that wait for a worker must look again."""
+        """Set when a worker is ready, after `drain`, and when the scheduler is gone: lanes that wait for a worker must look again."""
         self._is_waiting = False
         self._is_closing = False
         """True after `aclose`: no more Dask workers are prepared."""
@@ -156,27 +158,29 @@ class DaskWorkers:
     async def wait_until_ready(self) -> None:
         """Wait until each Dask worker that was connected at the start is ready, is refused, or has failed, and one is ready.
 
-        If it must wait, it raises WorkerLostError after `kill`, and RefereeError if the scheduler is gone. Raises UserError if none of the workers at
+        Raises WorkerLostError after `drain`, and RefereeError if the scheduler is gone. Raises UserError if none of the workers at
         the start is ready, and at least one was refused or has failed.
         """
         if not self._starting.done():
             await asyncio.wait(
-                (self._starting, self.gone, self.killed), return_when=asyncio.FIRST_COMPLETED
+                (self._starting, self.gone, self._drained), return_when=asyncio.FIRST_COMPLETED
             )
-            self.check_scheduler()
-            if self.killed.done():
-                raise WorkerLostError("no worker was prepared")
+        self._check_state()
         self._starting.result()
         while not self.ready:
-            self.check_scheduler()
-            if self.killed.done():
-                raise WorkerLostError("there is no worker")
             if not self._is_waiting:
                 self._say("Waiting for a worker that can play.")
             self._is_waiting = True
             self._changed.clear()
             await self._changed.wait()
+            self._check_state()
         self._is_waiting = False
+
+    def _check_state(self) -> None:
+        """Raise RefereeError if the scheduler is gone, and WorkerLostError after `drain`."""
+        self.check_scheduler()
+        if self._drained.done():
+            raise WorkerLostError("no worker gets games any more")
 
     def replace(self, worker: DaskWorker, what: str) -> None:
         """Prepare a Dask worker again, which ends its bots. Do nothing if the worker is lost.
@@ -189,11 +193,17 @@ class DaskWorkers:
             self._remove(worker.address, what)
             self._begin_enter(worker.address)
 
+    def drain(self) -> None:
+        """End all calls of `wait_until_ready`. The workers go on with what they play."""
+        if not self._drained.done():
+            self._drained.set_result(None)
+        self._changed.set()
+
     def kill(self) -> None:
-        """End the game processes at once. The event loop must run until `aclose` returns."""
+        """End the game processes at once, and do what `drain` does. The event loop must run until `aclose` returns."""
+        self.drain()
         if not self.killed.done():
             self.killed.set_result(None)
-        self._changed.set()
         deployment = self._request.deployment
         self._kills = [
             asyncio.ensure_future(call(self._client, address, member.kill, deployment))

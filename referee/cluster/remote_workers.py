@@ -172,6 +172,10 @@ class RemoteWorkers:
             for host in sorted(hosts)
         ]
 
+    def drain(self) -> None:
+        """See `DaskWorkers.drain`."""
+        self._dask_workers.drain()
+
     def kill(self) -> None:
         """See `DaskWorkers.kill`."""
         self._dask_workers.kill()

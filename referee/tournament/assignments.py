@@ -153,6 +153,9 @@ class WorkerGroup(Protocol):
     def list_hosts(self) -> Sequence[HostFigures]:
         """Return the figures of each host; empty without a cluster."""
 
+    def drain(self) -> None:
+        """Raise WorkerLostError in each call of `submit` that waits for a worker. What a worker already has is played."""
+
     def kill(self) -> None:
         """Kill all workers at once."""
 

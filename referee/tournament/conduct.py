@@ -116,6 +116,7 @@ class Feeder:
     def drain(self) -> None:
         """Send no further stretch. Each stretch that a worker already has is played for at least one portion, which is stored."""
         self._draining = True
+        self._workers.drain()
 
     async def feed_worker(self, number: int) -> None:
         """Send one stretch after the other to worker `number`, and store the games that it has played of each stretch.

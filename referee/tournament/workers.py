@@ -116,6 +116,9 @@ class Workers:
         """See `WorkerGroup`."""
         return ()
 
+    def drain(self) -> None:
+        """See `WorkerGroup`. Here no call of `submit` waits for a worker."""
+
     async def aclose(self) -> None:
         """End all bots and workers. A worker that does not end by itself is killed.
 

@@ -137,6 +137,9 @@ class StoredGames:
     def list_hosts(self) -> list[HostFigures]:
         return []
 
+    def drain(self) -> None:
+        """Do nothing: no game waits for a worker."""
+
     def kill(self) -> None:
         """End nothing: there are no processes."""
 

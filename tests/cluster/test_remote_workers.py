@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 
 import pytest
 from distributed.client import ClosedClientError, FutureCancelledError
@@ -14,7 +15,8 @@ from referee.cluster.member import MissingCopyError
 from referee.cluster.remote_workers import RemoteWorkers
 from referee.errors import RefereeError
 from referee.store import HostFigures
-from referee.tournament.assignments import Assignment
+from referee.tournament.assignments import Assignment, Lanes
+from referee.tournament.conduct import Feeder
 from referee.tournament.workers import WorkerLostError
 
 RECORDS = ["a record"]
@@ -250,6 +252,60 @@ async def test_scheduler_that_was_started_again_ends_the_run(client, said):
         client.id = "second"
         with pytest.raises(RefereeError, match="the connection to the scheduler is lost"):
             await task
+
+
+@asynccontextmanager
+async def feeding(client, workers):
+    """Feed one lane that has one game; give the `Feeder` and its task."""
+    game = SimpleNamespace(game_id="cup-1", lane=0, index=0, bots=("a@1", "b@2"))
+    feeder = Feeder(
+        SimpleNamespace(make_task=lambda each: each),
+        Lanes([game], {}, games_in_flight=1, workers=1, suspend_after=0),
+        workers,
+        store_games=None,
+        on_small_portion=None,
+    )
+    task = asyncio.ensure_future(feeder.feed_worker(0))
+    await settle()
+    assert client.jobs == []
+    yield feeder, task
+    assert client.jobs == []
+
+
+async def test_drain_ends_a_lane_that_waits_for_a_worker(client, said):
+    async with (
+        asyncio.timeout(5),
+        started(client, said, lanes=1) as workers,
+        feeding(client, workers) as (feeder, task),
+    ):
+        feeder.drain()
+        client.join("tcp://w:0")
+        await task
+    assert said == ["Waiting for a worker that can play."]
+
+
+@pytest.mark.parametrize("is_built", [False, True])
+async def test_drain_ends_a_lane_that_waits_for_a_build(client, said, is_built):
+    built = asyncio.get_running_loop().create_future()
+    client.join("tcp://w:0", deploy=("b@2",), add_bot=built)
+    async with asyncio.timeout(5), preparing(client, said, lanes=1) as dask_workers:
+        workers = make_group(client, dask_workers, said, lanes=1)
+        async with feeding(client, workers) as (feeder, task):
+            feeder.drain()
+            if is_built:
+                built.set_result(None)
+            await task
+
+
+async def test_drain_lets_a_worker_finish_what_it_plays(client, said):
+    client.join("tcp://w:0")
+    async with started(client, said) as workers:
+        task, job = await begin(client, workers, 0)
+        workers.drain()
+        await settle()
+        assert not task.done()
+        job.done.set_result(RECORDS)
+        assert await task == RECORDS
 
 
 async def test_kill_ends_what_waits_and_what_is_played(client, said):

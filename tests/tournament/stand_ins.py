@@ -42,6 +42,9 @@ class StandIns:
     def list_hosts(self):
         return []
 
+    def drain(self):
+        pass
+
     def kill(self):
         pass
 
