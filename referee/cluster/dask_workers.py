@@ -52,6 +52,11 @@ def _host(address: str) -> str:
     return urlsplit(address).hostname or address
 
 
+def _explain(error: Exception) -> str:
+    """Return the message of an error, after the name of its class if it is no RefereeError."""
+    return str(error) if isinstance(error, RefereeError) else f"{type(error).__name__}: {error}"
+
+
 def _list_by_host(reasons: Mapping[str, str]) -> list[str]:
     """Return the reasons by host, each reason once for each host.
 
@@ -311,7 +316,7 @@ class DaskWorkers:
         except Exception as error:  # noqa: BLE001 - the next comparison tries again, whatever it is
             if is_loss(error, self._client):
                 return  # gone before it was ready
-            reason = f"{type(error).__name__}: {error}"
+            reason = _explain(error)
             is_new = self._failures.get(address) != reason
             self._failures[address] = reason
             if is_new and self._starting.done():

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from referee.bots import BotSpec
-from referee.errors import UserError
+from referee.errors import Shortage, UserError
 from referee.records import BotId, GameRecord
 from referee.roster.workshop import BuildError, Workshop
 from referee.sandbox import Isolation, Rung
@@ -196,7 +196,7 @@ def set_place(place: Place) -> None:
 async def deploy(request: DeploymentRequest) -> tuple[str, ...]:
     """Open a deployment. Return the bots (`name@version`) that `add_bot` must add before `play`.
 
-    Raises UserError if this worker cannot play the tournament.
+    Raises UserError if this worker cannot play the tournament, and Shortage if the isolation could not be tested.
     """
     where = socket.gethostname()
     if not _PLACES:
@@ -204,6 +204,9 @@ async def deploy(request: DeploymentRequest) -> tuple[str, ...]:
     try:
         isolation = await select_isolation(request.rung)
     except UserError as error:
+        if isinstance(cause := error.__cause__, (Shortage, OSError)):
+            # a new error, because Dask cannot send an error that is in the chain of its own causes
+            raise Shortage(f"{where}: the isolation could not be tested: {cause}") from error
         raise UserError(f"{where}: {error}") from error
     older = (
         each for each in _DEPLOYMENTS.values() if each.request.commitment == request.commitment

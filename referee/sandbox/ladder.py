@@ -53,7 +53,7 @@ async def select_isolation(wanted: Rung | None = None, required: Rung | None = N
 
     Raises UserError if the machine does not give the wanted rung or the required one, or if `wanted` is weaker
     than `required`. Raises UserError also if the machine is too slow for the tests of a rung, or lacks a resource for
-    them. Only a test with a result lowers the rung.
+    them; its `__cause__` is then the Shortage or OSError. Only a test with a result lowers the rung.
 
     Args:
         wanted: the rung to use; None for the strongest rung of this machine.

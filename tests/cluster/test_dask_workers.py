@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from fake_client import HERE, prepared, preparing, settle
 
-from referee.errors import UserError
+from referee.errors import Shortage, UserError
 
 
 @pytest.mark.parametrize(
@@ -170,6 +170,13 @@ async def test_worker_with_a_passing_error_plays_as_soon_as_it_can(client, said)
         async with asyncio.timeout(5):
             while len(workers.ready) < 2:  # noqa: ASYNC110 - the fake has no event
                 await asyncio.sleep(0.01)
+
+
+async def test_message_of_a_shortage_has_no_name_of_a_class(client, said):
+    client.join("tcp://w:0")
+    client.join("tcp://w:1", deploy=Shortage("host: no room for another process"))
+    async with prepared(client, said):
+        assert said == ["The worker tcp://w:1 cannot play yet: host: no room for another process"]
 
 
 async def test_worker_that_cannot_play_is_prepared_once(client, said):

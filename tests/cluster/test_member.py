@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 
 import pytest
+from distributed.protocol.pickle import dumps, loads
 from fake_client import REQUEST
 from orders import game_order
 
@@ -13,10 +15,10 @@ from referee.bots import BotSpec
 from referee.clocks import Clocks
 from referee.cluster import member
 from referee.cluster.member import Deployment, MissingCopyError, Place
-from referee.errors import UserError
+from referee.errors import Shortage, UserError
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
-from referee.sandbox import NO_ISOLATION, Rung
+from referee.sandbox import NO_ISOLATION, Rung, ladder
 from referee.tournament.assignments import Assignment
 from referee.tournament.workers import WorkerLostError
 
@@ -66,6 +68,22 @@ async def test_worker_with_weaker_isolation_refuses_by_name(monkeypatch):
     monkeypatch.setattr(member, "select_isolation", select)
     with pytest.raises(UserError, match=f"{socket.gethostname()}: isolation 'full': bubblewrap"):
         await member.deploy(REQUEST)
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize(
+    "cause", [Shortage("no room for another process"), OSError(errno.ENOSPC, "No space left")]
+)
+async def test_shortage_during_the_tests_of_the_isolation_is_no_refusal(monkeypatch, cause):
+    async def find(_wanted):
+        raise cause
+
+    monkeypatch.setattr(ladder, "_find_exactly", find)
+    with pytest.raises(Shortage) as error:
+        await member.deploy(REQUEST)
+    expected = f"{socket.gethostname()}: the isolation could not be tested: {cause}"
+    assert str(error.value) == expected
+    assert str(loads(dumps(error.value))) == expected  # as Dask sends it to the driver
 
 
 async def test_dask_worker_that_the_referee_has_not_started_refuses(monkeypatch):
