@@ -124,19 +124,19 @@ class Workers:
 
         This method starts no thread, because the machine may have no room for a thread.
         """
-        numbers = list(self._processes)
-        results = await asyncio.gather(*map(self._stop, numbers), return_exceptions=True)
+        processes = dict(self._processes)  # `submit` may replace a worker meanwhile
+        results = await asyncio.gather(*map(self._stop, processes), return_exceptions=True)
         for executor in self._executors:
             executor.shutdown(wait=False)
-        for number, result in zip(numbers, results, strict=True):
+        for process, result in zip(processes.values(), results, strict=True):
             if result is not None:
-                self._processes[number].kill()
+                process.kill()
         deadline = asyncio.get_running_loop().time() + self._hang_timeout_s
-        while any(process.is_alive() for process in self._processes.values()):
+        while any(process.is_alive() for process in processes.values()):
             if asyncio.get_running_loop().time() > deadline:
                 self.kill()
             await asyncio.sleep(_SHUTDOWN_POLL_S)
-        for number, result in zip(numbers, results, strict=True):
+        for number, result in zip(processes, results, strict=True):
             if (
                 isinstance(result, Exception)
                 and number not in self._lacking

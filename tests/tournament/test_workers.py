@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -13,12 +14,17 @@ import pytest
 from real_runs import THREE, place, read_until, workers
 
 from referee.bots.manifest import load_bot
+from referee.clocks import Clocks
 from referee.roster.roster import Roster
 from referee.roster.workshop import Workshop
+from referee.sandbox import NO_ISOLATION
 from referee.sandbox.process_group import ProcessGroupLauncher
 from referee.store.league import League
+from referee.tournament import worker
+from referee.tournament.assignments import WorkerSettings
 from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import create_tournament, enter_bots
+from referee.tournament.workers import WorkerLostError, Workers
 
 pytestmark = [pytest.mark.unmeasured, pytest.mark.extended("plays further tournaments")]
 BOTS = Path(__file__).parent / "bots"
@@ -47,6 +53,27 @@ def test_a_killed_worker_is_replaced_and_its_games_are_played_again(here):
     assert here.processes() == []
     assert here.run_folders() == []
     assert here.records("league") == here.records("whole")
+
+
+async def test_workers_are_closed_although_one_dies_meanwhile(tmp_path, monkeypatch):
+    monkeypatch.setattr(worker, "play_games", time.sleep)  # runs in the process of the worker
+    settings = WorkerSettings(
+        cores=frozenset(),
+        clocks=Clocks(),
+        max_processes=1,
+        isolation=NO_ISOLATION,
+        folder=tmp_path,
+        parent_pid=os.getpid(),
+    )
+    group = Workers([settings], on_worker_lost=print)
+    playing = asyncio.ensure_future(group.submit(0, 1000))
+    await asyncio.sleep(0)
+    closing = asyncio.ensure_future(group.aclose())
+    await asyncio.sleep(0)
+    group.kill()
+    await closing
+    with pytest.raises(WorkerLostError):
+        await playing
 
 
 def test_a_bots_socket_does_not_tell_which_worker_plays(here):
