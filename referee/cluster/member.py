@@ -93,6 +93,7 @@ class Deployment:
         self._playing = 0
         self._changing = asyncio.Lock()
         """Held while the game process is started or ended."""
+        self._has_left = False
         self._ending: asyncio.Task[None] | None = None
 
     def missing_bots(self) -> tuple[str, ...]:
@@ -115,7 +116,7 @@ class Deployment:
         return None
 
     async def play(self, assignment: Assignment) -> list[GameRecord]:
-        """Play an assignment. Raises MissingCopyError, and the errors of `Workers.submit`."""
+        """Play an assignment. Raises MissingCopyError, the errors of `Workers.submit`, and WorkerLostError after `leave`."""
         if self._ending is not None and not self._changing.locked():
             # while it closes the deployment, a cancel could leave the old game process running
             self._ending.cancel()
@@ -130,8 +131,15 @@ class Deployment:
     async def close(self) -> None:
         """End the game process and its bots. The next `play` starts a new one."""
         async with self._changing:
-            self._workers = None
-            await self._resources.aclose()
+            try:
+                await self._resources.aclose()
+            finally:
+                self._workers = None
+
+    async def leave(self) -> None:
+        """Do what `close` does. After that, no `play` starts a game process."""
+        self._has_left = True
+        await self.close()
 
     def kill(self) -> None:
         """End the game process at once."""
@@ -145,6 +153,8 @@ class Deployment:
 
     async def _open_workers(self) -> Workers:
         async with self._changing:
+            if self._has_left:
+                raise WorkerLostError("this worker has left this run of the tournament")
             if self._workers is None:
                 self._workers = await self._start_workers()
             return self._workers
@@ -236,9 +246,14 @@ def _find(deployment: str) -> Deployment:
 
 
 async def leave(deployment: str) -> None:
-    """Close a deployment, if it is open."""
-    if (found := _DEPLOYMENTS.pop(deployment, None)) is not None:
-        await found.close()
+    """Close a deployment, if it is open. Until it is closed, `kill` can end its games."""
+    if (found := _DEPLOYMENTS.get(deployment)) is None:
+        return
+    try:
+        await found.leave()
+    finally:
+        if _DEPLOYMENTS.get(deployment) is found:  # not yet replaced by another call of `deploy`
+            del _DEPLOYMENTS[deployment]
 
 
 async def kill(deployment: str) -> None:

@@ -154,6 +154,53 @@ async def test_missing_copy_of_a_bot_names_the_host_and_the_bot(deployment, tmp_
         await deployment.play(Assignment(0, ((task,),)))
 
 
+@pytest.fixture
+def closing(deployment, monkeypatch):
+    """Let a `FakeWorkers` close only when it is killed. Return an event that is set when it begins to close."""
+    del deployment
+    is_closing, is_killed = asyncio.Event(), asyncio.Event()
+
+    async def select(_wanted):
+        return NO_ISOLATION
+
+    async def close_after_kill(_workers):
+        is_closing.set()
+        await is_killed.wait()
+
+    monkeypatch.setattr(member, "select_isolation", select)
+    monkeypatch.setattr(FakeWorkers, "aclose", close_after_kill)
+    monkeypatch.setattr(FakeWorkers, "kill", lambda _: is_killed.set(), raising=False)
+    return is_closing
+
+
+async def test_kill_ends_games_that_a_new_deployment_waits_for(closing):
+    await member.deploy(REQUEST)
+    await member.play("s", Assignment(0, ()))
+    deploying = asyncio.ensure_future(member.deploy(REQUEST))
+    async with asyncio.timeout(5):
+        await closing.wait()
+        await member.kill("s")
+        assert await deploying == ("a@1", "b@2")
+        assert await member.play("s", Assignment(0, ())) == RECORDS
+        await member.leave("s")
+    assert FakeWorkers.opened == 2
+
+
+async def test_games_that_come_while_a_deployment_is_left_start_no_process(closing):
+    await member.deploy(REQUEST)
+    await member.play("s", Assignment(0, ()))
+    leaving = asyncio.ensure_future(member.leave("s"))
+    async with asyncio.timeout(5):
+        await closing.wait()
+        playing = asyncio.ensure_future(member.play("s", Assignment(0, ())))
+        await asyncio.sleep(0)
+        await member.kill("s")
+        await leaving
+        with pytest.raises(WorkerLostError, match="has left this run of the tournament"):
+            await playing
+    assert FakeWorkers.opened == 1
+
+
 @pytest.mark.usefixtures("deployment")
 async def test_new_deployment_of_a_tournament_ends_the_older_one(monkeypatch):
     async def select(_wanted):

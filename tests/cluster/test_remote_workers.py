@@ -324,6 +324,22 @@ async def test_kill_ends_what_waits_and_what_is_played(client, said):
     assert ("tcp://w:0", "kill", "s") in client.calls
 
 
+async def test_kill_ends_the_games_of_a_worker_that_is_prepared_again(client, said, monkeypatch):
+    monkeypatch.setattr(remote_workers, "LOSS_S", 0.01)
+    client.join("tcp://w:0")
+    async with started(client, said) as workers:
+        task, job = await begin(client, workers, 0)
+        closing = asyncio.get_running_loop().create_future()  # waits for the games in play
+        client.answers["tcp://w:0"]["deploy"] = closing
+        job.done.set_exception(FutureCancelledError("key", "connection lost"))
+        with pytest.raises(WorkerLostError):
+            await task
+        await settle()
+        workers.kill()
+        await settle()
+    assert [name for _, name, *_ in client.calls] == ["deploy", "deploy", "kill", "leave"]
+
+
 async def test_kill_ends_what_waits_for_a_build(client, said):
     client.join("tcp://w:0", deploy=("b@2",), add_bot=asyncio.get_running_loop().create_future())
     async with asyncio.timeout(5), preparing(client, said) as dask_workers:
