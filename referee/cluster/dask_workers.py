@@ -39,7 +39,7 @@ class DaskWorker:
 
     address: str
     lost: asyncio.Future[None]
-    """Done when the scheduler has lost the worker, or when the worker is prepared again."""
+    """Done when the scheduler has lost the worker, when the worker has failed, or when it is prepared again."""
 
     @property
     def host(self) -> str:
@@ -82,9 +82,9 @@ def _list_by_host(reasons: Mapping[str, str]) -> list[str]:
 # The states of a Dask worker:
 #
 #     (unknown) ── comes ──► entering ──► ready, refused or failed
-#                               ▲            │                   │
-#                               ├─ replace ──┘                   │
-#                               └─ next comparison ──────────────┘
+#                               ▲            │ │              ▲ │
+#                               ├─ replace ──┘ └ note_failure ┘ │
+#                               └─ next comparison ─────────────┘
 #
 # A refused worker cannot play the tournament. A failed worker may be able to play later. In every state the worker may go;
 # it is then unknown.
@@ -114,7 +114,7 @@ class DaskWorkers:
         self.ready: dict[str, DaskWorker] = {}
         """The Dask workers that can play, by address."""
         self.losses: Counter[str] = Counter()
-        """How many workers of each host were lost."""
+        """How many times a worker of each host was lost."""
         self.killed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done after `kill`."""
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -130,7 +130,7 @@ class DaskWorkers:
         self._refusals: dict[str, str] = {}
         """Why a Dask worker cannot play, by address."""
         self._failures: dict[str, str] = {}
-        """The last error of each Dask worker that could not be prepared but may play later, by address. These are prepared again at each comparison."""
+        """The last error of each Dask worker that could not be prepared, or has failed, but may play later, by address. These are prepared again at each comparison."""
         self._changed = asyncio.Event()
         """Set when a worker is ready, after `drain`, and when the scheduler is gone: lanes that wait for a worker must look again."""
         self._is_waiting = False
@@ -198,6 +198,16 @@ class DaskWorkers:
             self._remove(worker.address, what)
             self._begin_enter(worker.address)
 
+    def note_failure(self, worker: DaskWorker, error: Exception) -> None:
+        """Note that a Dask worker failed while it played. Do nothing if the worker is lost.
+
+        The next comparison with the scheduler prepares it again, which ends its bots.
+        """
+        if not worker.lost.done():
+            reason = _explain(error)
+            self._remove(worker.address, f"failed: {reason}")
+            self._failures[worker.address] = reason
+
     def drain(self) -> None:
         """End all calls of `wait_until_ready`. The workers go on with what they play."""
         if not self._drained.done():
@@ -212,7 +222,7 @@ class DaskWorkers:
         deployment = self._request.deployment
         self._kills = [
             asyncio.ensure_future(call(self._client, address, member.kill, deployment))
-            for address in {*self.ready, *self._entering}
+            for address in {*self.ready, *self._failures, *self._entering}
         ]
 
     async def aclose(self) -> None:

@@ -18,6 +18,7 @@ from referee.cluster.connection import Certificates, connect, is_loss
 from referee.cluster.dask_workers import LOSS_S, DaskWorker, DaskWorkers
 from referee.cluster.host import CORE
 from referee.cluster.member import DeploymentRequest, MissingCopyError
+from referee.errors import RefereeError
 from referee.records import BotId, GameRecord
 from referee.roster.roster import Roster
 from referee.sandbox import Isolation
@@ -76,7 +77,7 @@ class RemoteWorkers:
     async def submit(self, number: int, assignment: Assignment) -> list[GameRecord]:
         """Play an assignment of lane `number` on the Dask worker of that lane. Wait until there is one.
 
-        Raises WorkerLostError if the worker is lost, and the errors of `DaskWorkers.wait_until_ready` and `Workers.submit`.
+        Raises WorkerLostError if the worker is lost or fails, and the errors of `DaskWorkers.wait_until_ready`.
         """
         await self._dask_workers.wait_until_ready()
         if self._idle_lanes >= self._homes.keys():
@@ -128,13 +129,12 @@ class RemoteWorkers:
     ) -> list[GameRecord]:
         """Return the records of an assignment when its Dask worker has played it. Raises the errors of `submit`."""
         gone, killed = self._dask_workers.gone, self._dask_workers.killed
+        await asyncio.wait((result, worker.lost, gone, killed), return_when=asyncio.FIRST_COMPLETED)
+        self._dask_workers.check_scheduler()
+        if not result.done():
+            raise WorkerLostError(f"the worker {worker.address} is gone")
         try:
-            await asyncio.wait(
-                (result, worker.lost, gone, killed), return_when=asyncio.FIRST_COMPLETED
-            )
-            self._dask_workers.check_scheduler()
-            if result.done():
-                return result.result()
+            return result.result()
         except MissingCopyError as error:
             self._dask_workers.replace(worker, f"lacks a bot: {error}")
             raise
@@ -143,6 +143,9 @@ class RemoteWorkers:
             raise
         except Exception as error:
             if not is_loss(error, self._client):
+                if isinstance(error, (RefereeError, OSError)):
+                    self._dask_workers.note_failure(worker, error)
+                    raise WorkerLostError(f"the worker {worker.address} failed: {error}") from error
                 raise
             # Dask reports this before it is known whether the worker or the scheduler is gone.
             await asyncio.wait(
@@ -154,7 +157,6 @@ class RemoteWorkers:
                 # seen the deals that are played again, so they must end.
                 self._dask_workers.replace(worker, "was cut off")
             raise WorkerLostError(f"the worker {worker.address} is gone: {error}") from error
-        raise WorkerLostError(f"the worker {worker.address} is gone")
 
     def list_hosts(self) -> Sequence[HostFigures]:
         """See `WorkerGroup`."""

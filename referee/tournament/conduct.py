@@ -138,9 +138,9 @@ class Feeder:
                     self._workers.stretch_s,
                 )
                 records = await self._workers.submit(number, assignment)
-            except WorkerLostError:
+            except WorkerLostError as error:
                 if not self._draining:
-                    self._lanes.put_back(stretch)
+                    self._lanes.put_back(stretch, error)
                 continue
             scheduled = {game.game_id: game for game in stretch.games}
             played = [scheduled[record.game_id] for record in records]

@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 class WorkerLostError(RefereeError):
-    """A worker process died or hung. The games of its assignments must be played again."""
+    """A worker is lost, for example because its process died or hung. The games of its assignments must be played again."""
 
 
 # The states of a worker:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
@@ -13,7 +14,7 @@ from fake_client import REQUEST, prepared, preparing, settle
 from referee.cluster import remote_workers
 from referee.cluster.member import MissingCopyError
 from referee.cluster.remote_workers import RemoteWorkers
-from referee.errors import RefereeError
+from referee.errors import RefereeError, VoidGame
 from referee.store import HostFigures
 from referee.tournament.assignments import Assignment, Lanes
 from referee.tournament.conduct import Feeder
@@ -169,6 +170,65 @@ async def test_worker_that_has_lost_a_bot_gets_it_again(client, said):
     assert said == [
         "The worker tcp://w:0 lacks a bot: host: no copy of b@2 can be read. Its unfinished games are played again."
     ]
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (
+            VoidGame("cup-2 was void 3 times: no room for a bot's folder"),
+            "cup-2 was void 3 times: no room for a bot's folder",
+        ),
+        (
+            RefereeError("no room for worker 0: Cannot allocate memory"),
+            "no room for worker 0: Cannot allocate memory",
+        ),
+        (OSError(errno.ENOSPC, "No space left"), "OSError: [Errno 28] No space left"),
+    ],
+)
+async def test_worker_that_fails_while_it_plays_is_prepared_again_and_another_plays(
+    client, said, error, reason
+):
+    for number in range(2):
+        client.join(f"tcp://w:{number}")
+    async with asyncio.timeout(5), started(client, said, lanes=4) as workers:
+        begun = [await begin(client, workers, lane) for lane in range(4)]
+        failed = begun[0][1].address
+        (other,) = {"tcp://w:0", "tcp://w:1"} - {failed}
+        begun[0][1].done.set_exception(error)
+        for task, job in begun:
+            if job.address == failed:
+                with pytest.raises(WorkerLostError, match=f"the worker {failed} "):
+                    await task
+        assert [each.lost for each in workers.list_hosts()] == [1]
+        assert await play(client, workers, 0) == other
+        while [call[:2] for call in client.calls].count((failed, "deploy")) < 2:  # noqa: ASYNC110 - the fake has no event
+            await asyncio.sleep(0.01)
+        await settle()
+        assert {*await play_all(client, workers, 4)} == {failed, other}
+    assert said == [f"The worker {failed} failed: {reason}. Its unfinished games are played again."]
+
+
+async def test_error_of_a_failed_worker_names_the_worker_and_the_reason(client, said):
+    client.join("tcp://w:0")
+    async with started(client, said) as workers:
+        task, job = await begin(client, workers, 0)
+        job.done.set_exception(VoidGame("cup-2 was void 3 times"))
+        with pytest.raises(WorkerLostError) as error:
+            await task
+    assert str(error.value) == "the worker tcp://w:0 failed: cup-2 was void 3 times"
+
+
+async def test_kill_ends_the_games_of_other_lanes_on_a_failed_worker(client, said):
+    client.join("tcp://w:0")
+    async with started(client, said) as workers:
+        task, job = await begin(client, workers, 0)
+        job.done.set_exception(VoidGame("cup-2 was void 3 times"))
+        with pytest.raises(WorkerLostError):
+            await task
+        workers.kill()
+        await settle()
+    assert [name for _, name, *_ in client.calls] == ["deploy", "kill", "leave"]
 
 
 async def test_lost_scheduler_ends_the_run(client, said):

@@ -11,8 +11,10 @@ from referee.rules.ruleset import RULESETS
 from referee.schedule import Stage
 from referee.schedule.round_robin import round_robin
 from referee.tournament.assignments import MAX_LOSSES, Forfeits, Lanes
+from referee.tournament.workers import WorkerLostError
 
 BOTS = ("a", "b", "c", "d")
+LOST = WorkerLostError("worker 0 died")
 
 
 def schedule(matches: int = 4, lanes: int = 4):
@@ -95,7 +97,7 @@ def test_a_resumed_run_has_the_same_bundles_without_the_stored_games():
 def test_the_bundle_of_a_lost_worker_is_given_again_first():
     lanes = make_lanes(schedule())
     bundle = lanes.take(0)
-    lanes.put_back(bundle)
+    lanes.put_back(bundle, LOST)
     assert lanes.take(0) == bundle
 
 
@@ -116,7 +118,7 @@ def test_several_bundles_are_taken_for_many_games_and_given_again_in_order():
     single = [ids for _, ids in drain(make_lanes(games, games_in_flight=4), 1)]
     lanes = make_lanes(games, games_in_flight=4)
     run = lanes.take(0, games=9)
-    lanes.put_back(run)
+    lanes.put_back(run, LOST)
     assert lanes.take(0, games=9) == run
     bundles = [tuple(game.game_id for game in bundle) for bundle in run.bundles]
     assert len(bundles) == 3
@@ -126,16 +128,19 @@ def test_several_bundles_are_taken_for_many_games_and_given_again_in_order():
 def test_a_bundle_that_loses_its_worker_three_times_stops_the_run():
     lanes = make_lanes(schedule())
     for _ in range(MAX_LOSSES - 1):
-        lanes.put_back(lanes.take(0))
-    with pytest.raises(RefereeError, match=r"died 3 times while it played t-1"):
-        lanes.put_back(lanes.take(0))
+        lanes.put_back(lanes.take(0), LOST)
+    with pytest.raises(
+        RefereeError,
+        match=r"^the worker was lost 3 times in a row while it played t-1; the last time: worker 0 died$",
+    ):
+        lanes.put_back(lanes.take(0), LOST)
 
 
 def test_a_finished_bundle_resets_the_count_of_lost_workers():
     lanes = make_lanes(schedule(lanes=3), workers=3)
     for _ in range(2):
         for _ in range(MAX_LOSSES - 1):
-            lanes.put_back(lanes.take(0))
+            lanes.put_back(lanes.take(0), LOST)
         finish(lanes, lanes.take(0))
 
 
@@ -164,7 +169,7 @@ def play_lane(lanes: Lanes, forfeiting: str) -> list[tuple[int, frozenset[str]]]
 def find_suspended(lanes: Lanes) -> frozenset[str]:
     """Return the bots that are suspended in the lane of the next bundle."""
     bundle = lanes.take(0)
-    lanes.put_back(bundle)
+    lanes.put_back(bundle, LOST)
     return bundle.forfeits.suspended()
 
 

@@ -91,7 +91,10 @@ def test_a_game_that_kills_its_worker_three_times_stops_the_run(here):
     file = here.tournament(bots=(killer, "greedy"), matches=1, more="workers = 1\nlanes = 2\n")
     done = here.referee("tournament", "run", file)
     assert done.returncode == 1
-    assert done.stderr.startswith("referee: the worker died 3 times while it played cup-")
+    assert done.stderr.startswith(
+        "referee: the worker was lost 3 times in a row while it played cup-"
+    )
+    assert done.stderr.endswith("; the last time: worker 0 died\n")
     assert done.stderr.count("\n") == 1
     assert "To try again: referee tournament resume cup" in done.stdout
     assert here.left_alone()
