@@ -86,8 +86,9 @@ def _list_by_host(reasons: Mapping[str, str]) -> list[str]:
 #                               ├─ replace ──┘ └ note_failure ┘ │
 #                               └─ next comparison ─────────────┘
 #
-# A refused worker cannot play the tournament. A failed worker may be able to play later. In every state the worker may go;
-# it is then unknown.
+# A refused worker is not prepared again, because the reason does not pass by itself: another version, a weaker isolation, or a bot
+# that cannot be built. A failed worker is prepared again, because it may be able to play later. In every state the worker may
+# go; it is then unknown.
 
 
 class DaskWorkers:
@@ -161,7 +162,7 @@ class DaskWorkers:
             self._say_reason(address)
 
     async def wait_until_ready(self) -> None:
-        """Wait until each Dask worker that was connected at the start is ready, is refused, or has failed, and one is ready.
+        """Wait until no Dask worker that was connected at the start is still entering, and at least one Dask worker is ready.
 
         Raises WorkerLostError after `drain`, and RefereeError if the scheduler is gone. Raises UserError if none of the workers at
         the start is ready, and at least one was refused or has failed.

@@ -25,7 +25,7 @@ from referee.tournament.config import TournamentConfig
 from referee.tournament.workers import WorkerLostError, Workers, make_settings
 
 IDLE_S = 120.0
-"""A deployment that has played nothing for this time ends its game process. Its driver may have been killed."""
+"""A deployment that has played nothing for this time ends its game process, because its driver may have been killed."""
 
 
 class MissingCopyError(WorkerLostError):

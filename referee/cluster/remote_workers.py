@@ -64,8 +64,8 @@ class RemoteWorkers:
         self._homes: dict[int, DaskWorker] = {}
         """The Dask worker to which each lane is assigned. It may be lost by now."""
         self._idle_lanes: set[int] = set()
-        """The lanes that play no stretch now. `_find_home` does not count them, because they may get no games until the next
-        look (`tournament/course.py`)."""
+        """The lanes that play no stretch now. `_find_home` does not count them, because they may be finished, or get no games until
+        the next look (`tournament/course.py`)."""
         self._stretches: Counter[DaskWorker] = Counter()
         """How many stretches were sent to each Dask worker and are not finished."""
         self._games: Counter[str] = Counter()
