@@ -78,7 +78,7 @@ class BotPool:
     async def acquire(self, lane: int, spec: BotSpec) -> BotProcess:
         """Return the process of a bot in a lane and reserve it for one game; start the process if needed.
 
-        The reservation ends when `BotPlayer.leave` is called or `BotPlayer.join` raises `Forfeit`. Concurrent
+        The reservation ends when `BotPlayer.leave` or `abandon` is called, or `BotPlayer.join` raises `Forfeit`. Concurrent
         calls for several bots start the processes of these bots at the same time.
 
         Raises `Forfeit` if the bot does not start, and `VoidGame` if the machine lacks resources.
@@ -264,6 +264,12 @@ class BotPlayer:
         self._process.has_played = True
         if not self._process.dead:
             self._process.session.end_game(self._game_id, end)
+
+    def abandon(self) -> None:
+        """Leave a game that is void. The process may play its other games on, and does not count this one any more."""
+        self._end_log()
+        self._process.change_games(-1)
+        self._process.session.abandon_game(self._game_id)
 
     def _end_log(self) -> None:
         if self._process.log is not None:

@@ -396,6 +396,11 @@ class Session:
         self._outbox.put_end(end)
         self._update_scheduling()
 
+    def abandon_game(self, game_id: str) -> None:
+        """Forget a game that is void. The bot is not told, because a void game has no end."""
+        self._games.discard(game_id)
+        self._update_scheduling()
+
     async def request(self, game_id: str, number: int, message: bytes, limit_us: int) -> TimedReply:
         """Send the request for a decision and wait for the reply.
 

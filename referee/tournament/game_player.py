@@ -13,7 +13,7 @@ import os
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -216,22 +216,30 @@ class GamePlayer:
         setup = task.setup
         encoder = messages.RequestEncoder(task.opaque_id)
         game = Game(setup.ruleset, len(setup.seating), setup.deck)
-        players = await self._seat_all(lane, task, suspended, encoder, game)
-        if person is not None:
-            players.insert(task.bots.index(None), person)
-        # in a task of its own, so that a reply resumes only the functions of the game
-        played = await asyncio.create_task(
-            play_game(
-                setup,
-                players,
-                now_us=lambda: time.time_ns() // 1000,
-                monotonic_ns=time.monotonic_ns,
-                game=game,
-                watch=watch,
-                add_evidence=lambda seat, evidence: _add_stderr(evidence, players[seat]),
-                on_forfeit=lambda seat: _note_forfeit(players[seat]),
+        seated = await self._seat_all(lane, task, suspended, encoder, game)
+        try:
+            _split(seated, Forfeit)  # raises any other error
+            players: list[Player | Forfeit] = [
+                each for each in seated if isinstance(each, BotPlayer | Forfeit)
+            ]
+            if person is not None:
+                players.insert(task.bots.index(None), person)
+            # in a task of its own, so that a reply resumes only the functions of the game
+            played = await asyncio.create_task(
+                play_game(
+                    setup,
+                    players,
+                    now_us=lambda: time.time_ns() // 1000,
+                    monotonic_ns=time.monotonic_ns,
+                    game=game,
+                    watch=watch,
+                    add_evidence=lambda seat, evidence: _add_stderr(evidence, players[seat]),
+                    on_forfeit=lambda seat: _note_forfeit(players[seat]),
+                )
             )
-        )
+        except BaseException:
+            _abandon(seated)
+            raise
         record = _add_process_data(played.record, players)
         await _say_game_end(task.opaque_id, players, played)
         self._launcher.reap()
@@ -244,10 +252,10 @@ class GamePlayer:
         suspended: AbstractSet[str],
         encoder: messages.RequestEncoder,
         game: Game,
-    ) -> list[Player | Forfeit]:
-        """Make all bots of a game ready, and return their players. A bot that failed gets a `Forfeit`."""
+    ) -> list[BotPlayer | BaseException]:
+        """Make all bots of a game ready, and return the player or the error of each."""
         bots = ((seat, spec) for seat, spec in enumerate(task.bots) if spec is not None)
-        seated = await asyncio.gather(
+        return await asyncio.gather(
             *(
                 _refuse_suspended()
                 if str(spec.bot) in suspended
@@ -256,8 +264,6 @@ class GamePlayer:
             ),
             return_exceptions=True,
         )
-        _split(seated, Forfeit)  # raises any other error
-        return [player for player in seated if isinstance(player, BotPlayer | Forfeit)]
 
     async def _seat_bot(
         self, lane: int, task: GameTask, seat: int, encoder: messages.RequestEncoder, game: Game
@@ -308,6 +314,13 @@ def _split(results: Sequence[T | BaseException], expected: type[E]) -> tuple[lis
         else:
             values.append(result)
     return values, errors
+
+
+def _abandon(seated: Iterable[BotPlayer | BaseException]) -> None:
+    """Let the bots that were seated leave a void game."""
+    for player in seated:
+        if isinstance(player, BotPlayer):
+            player.abandon()
 
 
 def _note_forfeit(player: Player | Forfeit) -> None:

@@ -1211,6 +1211,17 @@ async def test_game_end_travels_with_the_next_message(bot):
     assert message == messages.goodbye("stands for a game end") + messages.goodbye()
 
 
+async def test_void_game_is_forgotten_without_an_end(bot):
+    await bot.start("h")
+    bot.session.abandon_game("h")
+    pending = await bot.request("g")
+    assert bot.stream.written == [request_bytes("g", 1)], "at once, as in its only game"
+    bot.say(replies(("g", 1)))
+    await pending
+    bot.session.abandon_game("g")
+    assert not bot.session.is_needed
+
+
 # Scheduling
 
 

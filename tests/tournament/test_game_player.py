@@ -212,6 +212,35 @@ async def test_a_void_game_does_not_disturb_the_other_games_of_its_portion(play,
     assert [record.faults for record in records] == [(), (), ()]
 
 
+async def test_processes_that_play_on_do_not_count_void_games(settings, monkeypatch):
+    join, decide, counts = BotPlayer.join, BotPlayer.decide, []
+
+    async def join_or_void(process, start, limit_us):
+        if (start.game_id, process.spec.bot.name) == ("opaque-1", "holds_four_games-1"):
+            process.change_games(-1)
+            raise VoidGame("no room")
+        return await join(process, start, limit_us)
+
+    async def decide_or_void(player, request):
+        if player._game_id == "opaque-2":
+            raise VoidGame("no room")
+        counts.append((player._process.games, player._process.session._games.copy()))
+        return await decide(player, request)
+
+    monkeypatch.setattr(BotPlayer, "join", join_or_void)
+    monkeypatch.setattr(BotPlayer, "decide", decide_or_void)
+    player = GamePlayer(settings)
+    kinds = ("holds_four_games", "holds_four_games")
+    try:
+        (record,) = await player.play_portion(
+            0, [make_task(number, *kinds) for number in (1, 2, 3)]
+        )
+    finally:
+        await player.close()
+    assert (record.game_id, record.faults) == ("game-3", ())
+    assert counts[-1] == (1, {"opaque-3"})
+
+
 @pytest.mark.extended("plays more games")
 async def test_a_portion_has_the_games_that_its_bots_can_hold(settings, monkeypatch):
     four, one = ("holds_four_games", "holds_four_games"), ("holds_four_games", "fair")
