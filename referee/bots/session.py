@@ -283,8 +283,9 @@ class Session:
         """Close the session and raise an error in all callers that await a reply. A second call has no effect.
 
         If the bot plays several games, a `Forfeit` is charged in only one of them, and the others are void. The charged
-        game is chosen by chance among the games in which a caller awaits a reply. If there is none, the game
-        that asks for a decision next is charged.
+        game is chosen by chance among the games in which a caller awaits a reply. If the bot is ready in some game, the
+        games that wait for its ready are no candidates, because a bot that fails at a start may get a new process without
+        any charge. If there is no candidate, the game that asks for a decision next is charged.
         """
         if self.failure is not None:
             return
@@ -298,9 +299,18 @@ class Session:
         # Callers get the replies of a batch together. A request whose reply has come, but whose batch is not complete, can
         # still be chosen. Otherwise a bot could reply to all requests but one, and so choose the game that its exit costs.
         candidates = [each for each in self._requests.pending.values() if not each.reply.done()]
+        starting = {each.game_id for each in candidates if each.number == READY}
+        if self._games - starting:
+            candidates = [each for each in candidates if each.number != READY]
         if candidates:
             self._charged_game = secrets.choice(candidates).game_id
         self._requests.fail_all(lambda request: self._failure_of(request.game_id))
+
+    def _charge_failure(self, game_id: str) -> Exception:
+        """Return the error of a failed session for a game that asks for something now."""
+        if self._charged_game is None:
+            self._charged_game = game_id
+        return self._failure_of(game_id)
 
     def _failure_of(self, game_id: str) -> Exception:
         """Return the error of a failed session for a game."""
@@ -308,8 +318,6 @@ class Session:
         assert failure is not None  # noqa: S101 - the caller has checked it
         if not isinstance(failure, Forfeit):
             return failure
-        if self._charged_game is None:
-            self._charged_game = game_id
         if self._charged_game != game_id:
             return VoidGame(f"the bot has failed in another game: {failure}")
         return Forfeit(failure.cause, failure.evidence)
@@ -357,7 +365,7 @@ class Session:
         Raises `Forfeit` (CONNECT_TIMEOUT) if the hello is late, and `failure` if the session fails.
         """
         if self.failure is not None:
-            raise self._failure_of(HELLO)
+            raise self._charge_failure(HELLO)
         self._hello.limit_us = limit_us
         self._requests.start_clock((self._hello,), since_ns)
         try:
@@ -373,7 +381,7 @@ class Session:
         Raises `Forfeit` (GAME_START_TIMEOUT) if the ready is late, and the errors of `fail` if the session fails.
         """
         if self.failure is not None:
-            raise self._failure_of(game_id)
+            raise self._charge_failure(game_id)
         request = self._add_request(game_id, READY, limit_us)
         self._games.add(game_id)
         self._update_scheduling()
@@ -408,7 +416,7 @@ class Session:
         session fails.
         """
         if self.failure is not None:
-            raise self._failure_of(game_id)
+            raise self._charge_failure(game_id)
         request = self._add_request(game_id, number, limit_us)
         try:
             if len(self._games) == 1 and self._outbox.is_empty and self._cores.take():

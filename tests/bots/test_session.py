@@ -1081,6 +1081,45 @@ async def test_bot_cannot_choose_by_its_replies_which_game_its_failure_costs(bot
             await tasks[game]
 
 
+async def start_soon(bot, *games):
+    """Send the starts of games, and return the tasks that wait for the readies."""
+    starts = (bot.session.start_game(game, START, LIMIT_US) for game in games)
+    tasks = [asyncio.ensure_future(start) for start in starts]
+    await run_ready_tasks()
+    return tasks
+
+
+async def test_failure_costs_no_game_that_starts_if_the_bot_is_ready_in_another(bot, offered):
+    starts = await start_soon(bot, "h", "i")
+    pending = await bot.request("g")
+    bot.session.fail(Forfeit(Cause.CRASH, Evidence(detail="gone")))
+    assert [each.game_id for each in offered] == ["g"]
+    assert (await expect_fault(pending)).cause is Cause.CRASH
+    for start in starts:
+        with pytest.raises(VoidGame):
+            await start
+
+
+async def test_failure_during_game_starts_is_charged_in_the_game_of_the_next_request(bot, offered):
+    starts = await start_soon(bot, "h", "i")
+    bot.session.fail(Forfeit(Cause.CRASH, Evidence(detail="gone")))
+    assert offered == []
+    for start in starts:
+        with pytest.raises(VoidGame):
+            await start
+    assert (await expect_fault(await bot.request("g"))).cause is Cause.CRASH
+
+
+async def test_failure_of_a_bot_that_is_ready_in_no_game_costs_a_game_that_starts(new_bot, offered):
+    await new_bot.greet()
+    first, second = await start_soon(new_bot, "g", "h")
+    new_bot.session.fail(Forfeit(Cause.CRASH, Evidence(detail="gone")))
+    assert [each.game_id for each in offered] == ["g", "h"]
+    with pytest.raises(VoidGame):
+        await first
+    assert (await expect_fault(second)).cause is Cause.CRASH
+
+
 async def test_failure_without_a_pending_request_is_charged_in_the_game_of_the_next_one(bot):
     await bot.start("h")
     bot.session.fail(Forfeit(Cause.CRASH, Evidence(detail="gone")))
