@@ -265,11 +265,15 @@ class BotPlayer:
         if not self._process.dead:
             self._process.session.end_game(self._game_id, end)
 
-    def abandon(self) -> None:
-        """Leave a game that is void. The process may play its other games on, and does not count this one any more."""
+    def abandon(self) -> BotFault | None:
+        """Leave a game that is void. The process may play its other games on, and does not count this one any more.
+
+        If the process has failed, and this game is charged with the failure, return the failure.
+        """
         self._end_log()
         self._process.change_games(-1)
-        self._process.session.abandon_game(self._game_id)
+        failure = self._process.session.abandon_game(self._game_id)
+        return None if failure is None else self._process.add_evidence(failure)
 
     def _end_log(self) -> None:
         if self._process.log is not None:

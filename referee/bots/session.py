@@ -307,7 +307,7 @@ class Session:
         self._requests.fail_all(lambda request: self._failure_of(request.game_id))
 
     def _charge_failure(self, game_id: str) -> Exception:
-        """Return the error of a failed session for a game that asks for something now."""
+        """Return the error of a failed session for a game. If it is not known yet which game is charged, charge this one."""
         if self._charged_game is None:
             self._charged_game = game_id
         return self._failure_of(game_id)
@@ -404,10 +404,16 @@ class Session:
         self._outbox.put_end(end)
         self._update_scheduling()
 
-    def abandon_game(self, game_id: str) -> None:
-        """Forget a game that is void. The bot is not told, because a void game has no end."""
+    def abandon_game(self, game_id: str) -> Forfeit | None:
+        """Forget a game that is void. The bot is not told, because a void game has no end.
+
+        If the bot has failed, and this game is charged with the failure, return the failure. If it is not known yet which game is
+        charged, this one is.
+        """
         self._games.discard(game_id)
         self._update_scheduling()
+        failure = None if self.failure is None else self._charge_failure(game_id)
+        return failure if isinstance(failure, Forfeit) else None
 
     async def request(self, game_id: str, number: int, message: bytes, limit_us: int) -> TimedReply:
         """Send the request for a decision and wait for the reply.

@@ -26,7 +26,7 @@ from referee.bots.logs import LogSettings
 from referee.bots.player import BotPlayer, BotPool, SeatStart
 from referee.bots.process import BotProcess
 from referee.clocks import UNLIMITED_US, Clocks
-from referee.errors import Cause, Evidence, Forfeit, VoidGame
+from referee.errors import PROCESS_CAUSES, Cause, Evidence, Forfeit, VoidGame
 from referee.match.play import FREE_GAME_MAX_STRIKES, GameSetup, RecordedGame, Watcher, play_game
 from referee.protocol import messages
 from referee.records import BotId, GameRecord, Player, name_seats
@@ -64,6 +64,7 @@ E = TypeVar("E", bound=BaseException)
 #   Exception: if a process that has played before crashes, one new process is tried first.
 # - void: no bot is charged for this game. The processes that have seen the deal are closed before the next attempt, which
 #   plays the game alone. A bot that fails while it plays several games is charged in one of them; the others are void.
+#   If another failed bot makes this one void too, the bot is charged in the next attempt: it is not started, and forfeits.
 
 
 class GamePlayer:
@@ -94,6 +95,8 @@ class GamePlayer:
         """How often each game was void when it was played alone."""
         self._alone: set[str] = set()
         """The games that were void, and are played alone."""
+        self._failures: dict[tuple[str, str], Forfeit] = {}
+        """By game and bot (`name@version`): the failure of a process that is charged in the game, but the game was void in its portion."""
         self._singles: set[str] = set()
         """The bots (`name@version`) that play one game at a time, because they did not start, or failed in a void game."""
 
@@ -123,7 +126,10 @@ class GamePlayer:
         portion = await self._choose_portion(lane, tasks, suspended, singles)
         # after a pause, the machine may have free resources again
         await asyncio.sleep(VOID_PAUSE_S * self._voids[portion[0].setup.game_id])
-        games = (self._play_task(lane, task, suspended, watch) for task in portion)
+        is_alone = len(portion) == 1
+        games = (
+            self._play_task(lane, task, suspended, watch, is_alone=is_alone) for task in portion
+        )
         played = await asyncio.gather(*games, return_exceptions=True)
         records, voids = _split(played, VoidGame)
         if voids:
@@ -133,7 +139,7 @@ class GamePlayer:
             finished = {record.game_id for record in records}
             missing = {task.setup.game_id for task in portion} - finished
             self._alone |= missing
-            if len(portion) == 1:
+            if is_alone:
                 self._voids.update(missing)
                 (game_id,) = missing
                 if (attempts := self._voids[game_id]) >= VOID_ATTEMPTS:
@@ -212,6 +218,8 @@ class GamePlayer:
         suspended: AbstractSet[str],
         watch: Watcher | None,
         person: Player | None = None,
+        *,
+        is_alone: bool = True,
     ) -> GameRecord:
         setup = task.setup
         encoder = messages.RequestEncoder(task.opaque_id)
@@ -238,7 +246,9 @@ class GamePlayer:
                 )
             )
         except BaseException:
-            _abandon(seated)
+            failures = _abandon(task, seated)
+            if not is_alone:
+                self._note_failures(setup.game_id, failures)
             raise
         record = _add_process_data(played.record, players)
         await _say_game_end(task.opaque_id, players, played)
@@ -270,10 +280,13 @@ class GamePlayer:
     ) -> BotPlayer:
         """Make the bot of a seat ready for the game, and return it as a player.
 
-        Raises Forfeit if the bot fails, and VoidGame if the machine lacks resources for its process.
+        Raises Forfeit if the bot fails, or has failed in the portion in which the game was void. Raises VoidGame if the machine lacks
+        resources for its process.
         """
         spec = task.bots[seat]
         assert spec is not None  # noqa: S101 - the caller leaves out the seat of a person
+        if (failure := self._failures.get((task.setup.game_id, str(spec.bot)))) is not None:
+            raise failure
         start = messages.game_start(
             task.opaque_id,
             rules=task.setup.ruleset,
@@ -297,6 +310,14 @@ class GamePlayer:
         # The process may have ended unnoticed between two games. That is no fault, so another process is started.
         return await BotPlayer.join(await self._pool.acquire(lane, spec), seat_start, limit_us)
 
+    def _note_failures(self, game_id: str, failures: Mapping[str, Forfeit]) -> None:
+        """Note failures that are charged in a void game. The bots forfeit the next attempt to play it."""
+        for bot, failure in failures.items():
+            detail = f"{failure.evidence.detail}, in an earlier attempt to play this game"
+            evidence = replace(failure.evidence, detail=detail)
+            self._failures[game_id, bot] = Forfeit(failure.cause, evidence)
+        self._singles |= failures.keys()  # the pool forgets a failed process that it has replaced
+
 
 async def _refuse_suspended() -> BotPlayer:
     raise Forfeit(Cause.SUSPENDED, Evidence(detail="the bot is suspended for its earlier forfeits"))
@@ -316,11 +337,15 @@ def _split(results: Sequence[T | BaseException], expected: type[E]) -> tuple[lis
     return values, errors
 
 
-def _abandon(seated: Iterable[BotPlayer | BaseException]) -> None:
-    """Let the bots that were seated leave a void game."""
-    for player in seated:
-        if isinstance(player, BotPlayer):
-            player.abandon()
+def _abandon(task: GameTask, seated: Iterable[BotPlayer | BaseException]) -> dict[str, Forfeit]:
+    """Let the bots that were seated leave a void game. Return the failures of processes that are charged in it, by bot."""
+    bots = (str(spec.bot) for spec in task.bots if spec is not None)
+    faults = (player.abandon() if isinstance(player, BotPlayer) else player for player in seated)
+    return {
+        bot: fault
+        for bot, fault in zip(bots, faults, strict=True)
+        if isinstance(fault, Forfeit) and fault.cause in PROCESS_CAUSES
+    }
 
 
 def _note_forfeit(player: Player | Forfeit) -> None:

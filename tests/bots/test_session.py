@@ -1128,6 +1128,20 @@ async def test_failure_without_a_pending_request_is_charged_in_the_game_of_the_n
         await (await bot.request("g"))
 
 
+async def test_void_game_is_charged_with_a_failure_only_if_no_other_game_is(bot):
+    for game in "hi":
+        await bot.start(game)
+    assert bot.session.abandon_game("i") is None
+    bot.session.fail(Forfeit(Cause.CRASH, Evidence(detail="gone")))
+    assert bot.session.abandon_game("g").evidence.detail == "gone"
+    assert bot.session.abandon_game("h") is None
+
+
+async def test_void_game_is_not_charged_if_the_referee_ends_the_bot(bot):
+    bot.session.fail(VoidGame("ended"))
+    assert bot.session.abandon_game("g") is None
+
+
 async def test_second_failure_is_ignored(bot):
     bot.session.fail(Forfeit(Cause.FLOOD, Evidence(detail="first")))
     bot.session.fail(Forfeit(Cause.CRASH, Evidence(detail="second")))

@@ -241,6 +241,55 @@ async def test_processes_that_play_on_do_not_count_void_games(settings, monkeypa
     assert counts[-1] == (1, {"opaque-3"})
 
 
+async def test_bots_that_make_the_charged_games_of_each_other_void_are_charged_in_the_replays(
+    play, monkeypatch
+):
+    join, decide = BotPlayer.join, BotPlayer.decide
+    charged = {"holds_four_games-0": "opaque-1", "holds_four_games-1": "opaque-2"}
+    sessions, both_games = {}, asyncio.Barrier(2)
+
+    async def note_and_join(process, start, limit_us):
+        sessions[process.spec.bot.name] = process.session
+        return await join(process, start, limit_us)
+
+    async def fail_and_decide(player, request):
+        if charged:
+            await both_games.wait()
+        while charged:
+            bot, game_id = charged.popitem()
+            sessions[bot]._charged_game = game_id
+            sessions[bot].fail(Forfeit(Cause.CRASH, Evidence(detail="exited with 3")))
+        return await decide(player, request)
+
+    monkeypatch.setattr(BotPlayer, "join", note_and_join)
+    monkeypatch.setattr(BotPlayer, "decide", fail_and_decide)
+    kinds = ("holds_four_games", "holds_four_games")
+    records = await play(*(make_task(number, *kinds) for number in (1, 2)))
+    for seat, record in enumerate(records):
+        [fault] = record.faults
+        assert (fault.seat, fault.cause, fault.move) == (seat, Cause.CRASH, 0)
+        assert fault.evidence.detail == "exited with 3, in an earlier attempt to play this game"
+        assert fault.evidence.stderr_tail == "I am holds_four_games\n"
+        assert record.failed_processes == {f"holds_four_games-{seat}@1"}
+
+
+async def test_failure_in_the_only_game_of_a_portion_is_not_charged_if_the_game_is_void(
+    play, monkeypatch
+):
+    decide, voids = BotPlayer.decide, []
+
+    async def fail_and_decide(player, request):
+        if not voids:
+            player._process.session.fail(Forfeit(Cause.CRASH, Evidence(detail="gone")))
+            voids.append(VoidGame("no room"))
+            raise voids[0]
+        return await decide(player, request)
+
+    monkeypatch.setattr(BotPlayer, "decide", fail_and_decide)
+    (record,) = await play(make_task(1, "fair", "fair"))
+    assert record.faults == ()
+
+
 @pytest.mark.extended("plays more games")
 async def test_a_portion_has_the_games_that_its_bots_can_hold(settings, monkeypatch):
     four, one = ("holds_four_games", "holds_four_games"), ("holds_four_games", "fair")
