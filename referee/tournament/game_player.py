@@ -39,9 +39,10 @@ from referee.sandbox.launcher import Launcher
 from referee.tournament.assignments import GameTask, WorkerSettings
 
 VOID_ATTEMPTS = 3
-"""Number of attempts to play a game. If the game is void at every attempt, VoidGame stops the tournament."""
+"""Number of attempts to play a game alone. If the game is void at every attempt, VoidGame stops the tournament. An attempt
+together with other games does not count, because it can be void without any error: a bot has failed in another game."""
 VOID_PAUSE_S = 0.5
-"""Seconds before the second attempt to play a game. The pause before the third attempt is twice as long."""
+"""Seconds before the second attempt to play a game alone. The pause before the third attempt is twice as long."""
 MAX_BOTS = 16
 """The most bots in games that are played at the same time. Each of them has a process, which takes memory."""
 DEFAULT_CLOCKS = Clocks()
@@ -55,7 +56,7 @@ E = TypeVar("E", bound=BaseException)
 #        ▲           │ no room   │
 #        │ again     ▼           │ an error of the referee, or a bot failed in another game
 #        └───────── void ◄───────┘
-#                    │ after VOID_ATTEMPTS
+#                    │ after VOID_ATTEMPTS alone
 #                    ▼
 #                 given up: VoidGame is raised
 #
@@ -143,7 +144,9 @@ class GamePlayer:
                 self._voids.update(missing)
                 (game_id,) = missing
                 if (attempts := self._voids[game_id]) >= VOID_ATTEMPTS:
-                    raise VoidGame(f"{game_id} was void {attempts} times: {voids[0]}") from voids[0]
+                    raise VoidGame(
+                        f"{game_id} was played alone {attempts} times, and was void each time: {voids[0]}"
+                    ) from voids[0]
         return records
 
     async def play_all(

@@ -197,7 +197,8 @@ async def test_a_void_game_is_played_again_by_new_processes(play, monkeypatch):
 @pytest.mark.extended("plays more games")
 async def test_a_game_that_is_void_every_time_raises_void_game(play, monkeypatch):
     VoidSeats(monkeypatch, "fair-0", times=VOID_ATTEMPTS)
-    with pytest.raises(VoidGame, match=f"game-1 was void {VOID_ATTEMPTS} times: no room"):
+    message = f"game-1 was played alone {VOID_ATTEMPTS} times, and was void each time: no room"
+    with pytest.raises(VoidGame, match=message):
         await play(make_task(1, "fair", "fair"))
 
 
