@@ -1,9 +1,9 @@
 """Decide which games a worker plays next, and define the values that the driver sends to workers.
 
 A lane plays its bundles in schedule order. Inside a bundle, a game that must be played alone may come after later
-games. The bundles are the same with any
-number of workers, and in a resumed tournament. So the same bots are suspended in the same games. A worker gets
-one or more bundles of a lane at once: a `Stretch`.
+games. The bundles are the same with any number of workers, and in a resumed tournament. If no process fails, their
+portions are the same too, so the same bots are suspended in the same games. A failed process changes the portions: from
+then on its bot plays one game at a time, in all lanes. A worker gets one or more bundles of a lane at once: a `Stretch`.
 
 `conduct` takes a `Stretch` from `Lanes` and turns it into an `Assignment`. `workers` sends the assignment to a
 worker. This module does no I/O.

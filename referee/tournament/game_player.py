@@ -62,10 +62,11 @@ E = TypeVar("E", bound=BaseException)
 #
 # - waiting: the games of earlier portions are not finished yet.
 # - seating: each bot is started if necessary, and gets the start of the game. A bot that fails here forfeits.
-#   Exception: if a process that has played before crashes, one new process is tried first.
+#   Exception: a process that has finished an earlier game may have ended unnoticed since then. So if it crashes here, and is
+#   ready in no game, one new process is tried first.
 # - void: no bot is charged for this game. The processes that have seen the deal are closed before the next attempt, which
 #   plays the game alone. A bot that fails while it plays several games is charged in one of them; the others are void.
-#   If another failed bot makes this one void too, the bot is charged in the next attempt: it is not started, and forfeits.
+#   If the charged game is void too, because of another bot, the first bot is not started for the next attempt, and forfeits it.
 
 
 class GamePlayer:
