@@ -13,6 +13,7 @@ import pytest
 from extended import extend_all_but
 
 from referee.bots import BotSpec, process
+from referee.bots.clock import REPLY_GRACE_US
 from referee.clocks import Clocks
 from referee.errors import Cause
 from referee.match.replay import check_record
@@ -453,6 +454,9 @@ async def test_nonsense_in_one_lane_does_not_change_a_game_in_another(run, seed)
 @pytest.mark.extended(REASON)
 async def test_strike_costs_the_limit_and_a_grace_period(run):
     async for seat, record in play_each_seat(run, spec("hangs")):
-        lost = [move.elapsed_us for move in record.moves if move.seat == seat and move.stand_in]
-        assert lost[:MAX_STRIKES] >= [CLOCKS.decision_us] * MAX_STRIKES
-        assert max(lost) < 2 * CLOCKS.decision_us
+        lost = [move for move in record.moves if move.seat == seat and move.stand_in]
+        strikes = lost[:MAX_STRIKES]
+        assert [move.elapsed_us for move in strikes] == [CLOCKS.decision_us] * MAX_STRIKES
+        # timers may fire 1 ms early, and late on a busy machine
+        at_least_us, at_most_us = REPLY_GRACE_US - 1000, CLOCKS.decision_us // 2
+        assert all(at_least_us <= move.lag_us <= at_most_us for move in strikes)
