@@ -123,6 +123,12 @@ class PendingRequest:
         return self.action is None and not self.reply.done()
 
     @property
+    def is_answered(self) -> bool:
+        """Whether the future has the reply."""
+        reply = self.reply
+        return reply.done() and not reply.cancelled() and reply.exception() is None
+
+    @property
     def cause(self) -> Cause:
         """The cause of the fault if no reply comes in time."""
         if self.number != READY:
@@ -136,8 +142,8 @@ class Batch:
     The bot has the sum of their limits for all replies together, but see `BATCH_LIMIT_US`.
 
     When the batch is finished, each request with a reply is charged a share of the time from the write to the last reply, in proportion
-    to its limit. So with k requests of equal limits, each is charged 1/k of the time. Time after the deadline is a lag, which is not
-    charged. So no share is above the limit of its request. An overdue request is charged its whole limit.
+    to its limit. So with k requests of equal limits, each is charged 1/k of the time. Time after the deadline is a lag. It is not
+    charged, except for an illegal or malformed reply, up to the limit of the request. So no share is above the limit. An overdue request is charged its whole limit.
     """
 
     expired = False
@@ -443,7 +449,9 @@ class PendingRequests:
         if (game_id, number) not in self.overdue:
             return False
         self.overdue.discard((game_id, number))
-        self.overdue_since_reply.discard((game_id, number))
+        self.overdue_since_reply = {
+            key for key in self.overdue_since_reply if key[0] != game_id or key[1] > number
+        }
         self.missed = 0
         return True
 

@@ -145,7 +145,7 @@ class Session:
     @property
     def said_hello(self) -> bool:
         """Whether the bot has sent a valid hello."""
-        return self._hello.reply.done() and self._hello.reply.exception() is None
+        return self._hello.is_answered
 
     @property
     def dropped(self) -> int:
@@ -285,7 +285,7 @@ class Session:
         If the bot plays several games, a `Forfeit` is charged in only one of them, and the others are void. The charged
         game is chosen by chance among the games in which a caller awaits a reply. If the bot is ready in some game, the
         games that wait for its ready are no candidates, because a bot that fails at a start may get a new process without
-        any charge. If there is no candidate, the game that asks for a decision next is charged.
+        any charge. If there is no candidate, the game that next asks for a decision or becomes void is charged.
         """
         if self.failure is not None:
             return
@@ -298,8 +298,12 @@ class Session:
             self._cores.release()
         # Callers get the replies of a batch together. A request whose reply has come, but whose batch is not complete, can
         # still be chosen. Otherwise a bot could reply to all requests but one, and so choose the game that its exit costs.
-        candidates = [each for each in self._requests.pending.values() if not each.reply.done()]
-        starting = {each.game_id for each in candidates if each.number == READY}
+        pending = self._requests.pending.values()
+        candidates = [each for each in pending if not each.reply.done()]
+        # also the games whose starts have just become overdue
+        starting = {
+            each.game_id for each in pending if each.number == READY and not each.is_answered
+        }
         if self._games - starting:
             candidates = [each for each in candidates if each.number != READY]
         if candidates:

@@ -876,12 +876,13 @@ async def test_bot_that_replies_late_only_to_its_newest_request_in_another_game_
     assert not bot.session.unresponsive
 
 
-async def test_bot_is_unresponsive_until_it_has_replied_to_all_overdue_requests(bot):
+@pytest.mark.parametrize("earlier", [[1], []], ids=["also to the first", "to the last alone"])
+async def test_bot_is_unresponsive_until_it_has_replied_to_the_last_overdue_request(bot, earlier):
     for number in (1, 2):
         pending = await bot.request(number=number)
         await bot.timeout()
         await expect_fault(pending)
-    bot.say(replies(("g", 1)))
+    bot.say(*(replies(("g", number)) for number in earlier))
     await bot.wait_until_read()
     assert bot.session.unresponsive
     bot.say(replies(("g", 2)))
@@ -1118,6 +1119,21 @@ async def test_failure_of_a_bot_that_is_ready_in_no_game_costs_a_game_that_start
     with pytest.raises(VoidGame):
         await first
     assert (await expect_fault(second)).cause is Cause.CRASH
+
+
+async def test_bot_that_is_silent_at_all_game_starts_is_charged_with_a_crash_at_one(
+    new_bot, offered
+):
+    await new_bot.greet()
+    for _ in range(MAX_MISSED - 1):
+        (start,) = await start_soon(new_bot, "g")
+        await new_bot.timeout()
+        assert (await expect_fault(start)).cause is Cause.GAME_START_TIMEOUT
+    overdue, waiting = await start_soon(new_bot, "g", "h")
+    await new_bot.timeout()
+    assert (await expect_fault(overdue)).cause is Cause.GAME_START_TIMEOUT
+    assert [each.game_id for each in offered] == ["h"]
+    assert (await expect_fault(waiting)).cause is Cause.CRASH
 
 
 async def test_failure_without_a_pending_request_is_charged_in_the_game_of_the_next_one(bot):
