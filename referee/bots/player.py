@@ -25,6 +25,8 @@ from referee.protocol.messages import RequestEncoder
 from referee.records import Reply, Request, Usage
 from referee.sandbox.launcher import Launcher
 
+OUTPUT_DELAY_S = 0.02
+"""After a reply: how many seconds to wait for what the bot has printed before it."""
 Key = tuple[int, str]
 """The number of the lane, and the bot as `name@version`."""
 

@@ -7,7 +7,7 @@ This module knows nothing of bot processes. It uses only the protocol `Player` i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from referee.clocks import Clocks, DecisionTime, SeatClock
@@ -124,7 +124,7 @@ async def play_game(
     monotonic_ns: Callable[[], int],
     game: Game | None = None,
     watch: Watcher | None = None,
-    add_evidence: Callable[[int, Evidence], Evidence] | None = None,
+    add_evidence: Callable[[int, Evidence], Awaitable[Evidence]] | None = None,
     on_forfeit: Callable[[int], None] | None = None,
 ) -> RecordedGame:
     """Play a game to its end.
@@ -137,8 +137,8 @@ async def play_game(
             duration in the record.
         game: an unstarted game built from `setup`; created here if None.
         watch: called after every move that is not of the opening.
-        add_evidence: called at every fault with the number of the seat and the evidence. Returns the
-            evidence for the record, for example with the standard error of the bot's process.
+        add_evidence: awaited at every fault in a decision, with the number of the seat and the evidence. Returns
+            the evidence for the record, for example with the standard error of the bot's process.
         on_forfeit: called with the number of a seat as soon as the seat forfeits. The seat gets no
             further request. `on_forfeit` is not called for a seat whose player could not start.
 
@@ -203,7 +203,7 @@ class _Run:
         *,
         monotonic_ns: Callable[[], int],
         watch: Watcher | None,
-        add_evidence: Callable[[int, Evidence], Evidence] | None,
+        add_evidence: Callable[[int, Evidence], Awaitable[Evidence]] | None,
         on_forfeit: Callable[[int], None] | None,
     ) -> None:
         self.awaited_ns = 0
@@ -255,14 +255,14 @@ class _Run:
             except BotFault as fault:
                 self.awaited_ns += self._monotonic_ns() - began_ns
                 self.spent_us += fault.evidence.elapsed_us
-                self._handle_fault(decision, fault, time)
+                await self._handle_fault(decision, fault, time)
                 continue
             self.awaited_ns += self._monotonic_ns() - began_ns
             self.spent_us += reply.elapsed_us + reply.lag_us
             try:
                 events = game.apply(reply.action)
             except IllegalActionError:
-                self._handle_fault(decision, _illegal_action(reply, decision), time)
+                await self._handle_fault(decision, _illegal_action(reply, decision), time)
                 continue
             clock.spend(reply.elapsed_us)
             move = Move(
@@ -278,8 +278,14 @@ class _Run:
         assert game.outcome is not None  # noqa: S101 - a game without a decision is over
         return game.outcome
 
-    def _handle_fault(self, decision: Decision, fault: BotFault, time: DecisionTime) -> None:
+    async def _handle_fault(self, decision: Decision, fault: BotFault, time: DecisionTime) -> None:
         """Charge the seat with the fault and let the stand-in decide."""
+        if self._add_evidence is not None:
+            began_ns = self._monotonic_ns()
+            fault = type(fault)(
+                fault.cause, await self._add_evidence(decision.seat, fault.evidence)
+            )
+            self.awaited_ns += self._monotonic_ns() - began_ns
         spent_us = fault.evidence.elapsed_us
         elapsed_us = min(spent_us, time.limit_us)
         self.seats[decision.seat].clock.spend(elapsed_us)
@@ -325,22 +331,20 @@ class _Run:
     def _charge(self, number: int, fault: BotFault) -> None:
         """Record a fault of seat `number`. After strike number `max_strikes`, also record the forfeit."""
         seat = self.seats[number]
-        forfeit = isinstance(fault, Forfeit)
-        self._record_fault(number, fault.cause, fault.evidence, forfeit=forfeit)
+        forfeit, move = isinstance(fault, Forfeit), len(self.moves)
+        self.faults.append(Fault(number, fault.cause, forfeit, move, fault.evidence))
         if not forfeit:
             seat.strikes += 1
             if seat.strikes < self._max_strikes:
                 return
-            evidence = Evidence(detail=f"this is strike {seat.strikes} of {self._max_strikes}")
-            self._record_fault(number, Cause.STRIKES, evidence, forfeit=True)
+            evidence = Evidence(
+                detail=f"this is strike {seat.strikes} of {self._max_strikes}",
+                stderr_tail=fault.evidence.stderr_tail,
+            )
+            self.faults.append(
+                Fault(number, Cause.STRIKES, forfeit=True, move=move, evidence=evidence)
+            )
         if seat.player is not None:
             seat.player = None
             if self._on_forfeit is not None:
                 self._on_forfeit(number)
-
-    def _record_fault(
-        self, number: int, cause: Cause, evidence: Evidence, *, forfeit: bool
-    ) -> None:
-        if self._add_evidence is not None:
-            evidence = self._add_evidence(number, evidence)
-        self.faults.append(Fault(number, cause, forfeit, len(self.moves), evidence))

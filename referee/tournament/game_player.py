@@ -23,7 +23,7 @@ from typing import TypeVar
 from referee import deals
 from referee.bots import BotSpec
 from referee.bots.logs import LogSettings
-from referee.bots.player import BotPlayer, BotPool, SeatStart
+from referee.bots.player import OUTPUT_DELAY_S, BotPlayer, BotPool, SeatStart
 from referee.bots.process import BotProcess
 from referee.clocks import UNLIMITED_US, Clocks
 from referee.errors import PROCESS_CAUSES, Cause, Evidence, Forfeit, VoidGame
@@ -54,7 +54,7 @@ E = TypeVar("E", bound=BaseException)
 #
 #     waiting ──► seating ──► playing ──► finished
 #        ▲           │ no room   │
-#        │ again     ▼           │ an error of the referee, or a bot failed in another game
+#        │ again     ▼           │ an error of the referee, or a bot failed in another game, as also while seating
 #        └───────── void ◄───────┘
 #                    │ after VOID_ATTEMPTS alone
 #                    ▼
@@ -64,7 +64,7 @@ E = TypeVar("E", bound=BaseException)
 # - seating: each bot is started if necessary, and gets the start of the game. A bot that fails here forfeits.
 #   Exception: a process that has finished an earlier game may have ended unnoticed since then. So if it crashes here, and is
 #   ready in no game, one new process is tried first.
-# - void: no bot is charged for this game. The processes that have seen the deal are closed before the next attempt, which
+# - void: this attempt charges no bot. The processes that have seen the deal are closed before the next attempt, which
 #   plays the game alone. A bot that fails while it plays several games is charged in one of them; the others are void.
 #   If the charged game is void too, because of another bot, the first bot is not started for the next attempt, and forfeits it.
 
@@ -357,10 +357,14 @@ def _note_forfeit(player: Player | Forfeit) -> None:
         player.on_forfeit()
 
 
-def _add_stderr(evidence: Evidence, player: Player | Forfeit) -> Evidence:
-    """Add the end of the process's standard error to the evidence of a fault that the player has not raised itself."""
+async def _add_stderr(evidence: Evidence, player: Player | Forfeit) -> Evidence:
+    """Add the end of the process's standard error to the evidence of a fault if it is missing.
+
+    First wait a moment: what the bot has printed before its reply may arrive after the reply.
+    """
     if not isinstance(player, BotPlayer) or evidence.stderr_tail:
         return evidence
+    await asyncio.sleep(OUTPUT_DELAY_S)
     return replace(evidence, stderr_tail=player.stderr_tail())
 
 

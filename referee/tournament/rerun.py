@@ -16,7 +16,7 @@ from typing import NamedTuple
 from referee import deals
 from referee.bots import BotSpec
 from referee.bots.logs import LogSettings
-from referee.bots.player import BotPlayer, SeatStart
+from referee.bots.player import OUTPUT_DELAY_S, BotPlayer, SeatStart
 from referee.bots.process import BotProcess
 from referee.clocks import UNLIMITED_US, SeatClock
 from referee.errors import PROCESS_CAUSES, BotFault, Cause, Forfeit, NotFoundError
@@ -33,8 +33,6 @@ from referee.tournament.create import find_state
 
 _LATE = {Cause.TIMEOUT, Cause.OUT_OF_TIME}
 """The causes of faults that a rerun without time limits cannot have."""
-_OUTPUT_DELAY_S = 0.02
-"""After a reply: how many seconds to wait for what the bot has printed before it."""
 _CHECK_EVERY_S = 0.5
 """While a request is pending: how often, in seconds, to check whether messages of the bot were dropped."""
 
@@ -79,14 +77,16 @@ class StoredSeat:
     def _end_of_requests(self) -> int:
         """Return the index of the move from which on the seat gets no requests because of its forfeit, or the number of moves.
 
-        A bot that did not start, or whose bank is empty, has no request at the move of its forfeit. If the process failed before
-        the request was sent, the request counts: without it, a rerun would end before the process fails again.
+        A bot that was not seated, or whose bank is empty, has no request at the move of its forfeit. If the process of a seated
+        bot failed before the request was sent, the request counts: without it, a rerun would end before the process fails again.
         """
         moves = self.record.moves
         forfeit = next((fault for fault in self.faults if fault.forfeit), None)
         if forfeit is None:
             return len(moves)
-        is_requested = forfeit.cause in PROCESS_CAUSES or not has_no_times(moves[forfeit.move])
+        was_seated = self.record.usage[self.seat] is not None
+        has_failed = was_seated and forfeit.cause in PROCESS_CAUSES
+        is_requested = has_failed or not has_no_times(moves[forfeit.move])
         return forfeit.move + is_requested
 
 
@@ -209,7 +209,7 @@ async def rerun(
                     outcome = fault
                 finally:
                     deciding.cancel()
-                await asyncio.sleep(_OUTPUT_DELAY_S)
+                await asyncio.sleep(OUTPUT_DELAY_S)
                 fault_then = faults.get(request.number - 1) if move.stand_in else None
                 newly_dropped, dropped = player.dropped - dropped, player.dropped
                 yield Exchange(request, move, fault_then, outcome, printed.take(), newly_dropped)

@@ -154,21 +154,23 @@ async def test_lag_of_an_illegal_reply_is_recorded():
     check_record(record)
 
 
-async def test_evidence_is_added_at_once_to_every_fault():
+async def test_evidence_is_added_at_once_to_every_fault_in_a_decision():
     """Seat 0 has an illegal action at its first two decisions, and seat 1 could not start."""
     cheat = FunctionPlayer(lambda _request: Choice.TAKE)
+
+    async def add_evidence(seat, evidence):
+        return replace(evidence, stderr_tail=f"seat {seat} after {len(cheat.requests)} requests")
+
     cannot = Forfeit(Cause.NO_START, Evidence(detail="no such file"))
     game = await play_game(
         replace(setup(), max_strikes=2),
         [cheat, cannot, *players(1)],
         now_us=lambda: 0,
         monotonic_ns=lambda: 0,
-        add_evidence=lambda seat, evidence: replace(
-            evidence, stderr_tail=f"seat {seat} after {len(cheat.requests)} requests"
-        ),
+        add_evidence=add_evidence,
     )
     assert [(fault.cause, fault.evidence.stderr_tail) for fault in game.record.faults] == [
-        (Cause.NO_START, "seat 1 after 0 requests"),
+        (Cause.NO_START, ""),
         (Cause.ILLEGAL, "seat 0 after 1 requests"),
         (Cause.ILLEGAL, "seat 0 after 2 requests"),
         (Cause.STRIKES, "seat 0 after 2 requests"),

@@ -11,7 +11,7 @@ from referee.clocks import Clocks, DecisionTime
 from referee.errors import Cause, Evidence, Forfeit, Strike
 from referee.match.play import GameSetup, play_game
 from referee.match.replay import Difference
-from referee.records import BotId, Fault, Move, Reply, Request
+from referee.records import BotId, Fault, Move, Reply, Request, Usage
 from referee.rules.actions import Choice, Decision, DecisionKind
 from referee.tournament.rerun import Exchange, StoredSeat, find_stored_seat
 
@@ -52,7 +52,8 @@ async def play(faults, first=None, clocks=CLOCKS):
         isolation="none",
     )
     played = await play_game(setup, players, now_us=int, monotonic_ns=int)
-    return played.record, players
+    usage = tuple(None if isinstance(each, Forfeit) else Usage(0.1, 100) for each in players)
+    return replace(played.record, usage=usage), players
 
 
 def stored_seat(game, seat):
@@ -84,8 +85,10 @@ async def test_requests_are_those_of_the_game(faults):
         assert all(game.moves[request.number - 1] is move for request, move in again)
 
 
-async def test_bot_that_did_not_start_gets_no_request():
-    game, (_, second) = await play({}, first=fault(Forfeit, Cause.NO_START))
+@pytest.mark.parametrize("cause", [Cause.NO_START, Cause.CRASH])
+async def test_bot_that_was_not_seated_gets_no_request(cause):
+    """A bot is not seated for a game in which it has crashed in an earlier attempt."""
+    game, (_, second) = await play({}, first=fault(Forfeit, cause))
     assert game.moves[0].seat == game.faults[0].seat == 0
     assert list(stored_seat(game, 0).requests()) == []
     assert [request for request, _ in stored_seat(game, 1).requests()] == second.requests
