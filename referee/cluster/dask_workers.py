@@ -38,8 +38,9 @@ class DaskWorker:
     """A Dask worker that can play."""
 
     address: str
-    lost: asyncio.Future[None]
-    """Done when the scheduler has lost the worker, when the worker has failed, or when it is prepared again."""
+    lost: asyncio.Future[str]
+    """Done when the scheduler has lost the worker, when the worker has failed, or when it is prepared again. The result says which, and
+    completes the message "The worker ADDRESS …"."""
 
     @property
     def host(self) -> str:
@@ -310,7 +311,7 @@ class DaskWorkers:
             entering.cancel()
         worker = self.ready.pop(address, None)
         if worker is not None:
-            worker.lost.set_result(None)
+            worker.lost.set_result(what)
             self.losses[worker.host] += 1
             self._say(f"The worker {address} {what}. Its unfinished games are played again.")
 

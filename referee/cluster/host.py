@@ -164,4 +164,7 @@ async def run_workers(
                 for number, place in enumerate(worker_places)
             ]
             finished = [asyncio.ensure_future(nanny.finished()) for nanny in nannies]
-            await asyncio.wait(finished, return_when=asyncio.FIRST_COMPLETED)
+            try:
+                await asyncio.wait(finished, return_when=asyncio.FIRST_COMPLETED)
+            finally:  # all at once, because lanes move to the workers that are still there
+                await asyncio.gather(*(nanny.close() for nanny in nannies))

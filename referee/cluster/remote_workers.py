@@ -34,8 +34,8 @@ STRETCH_S = 1.0
 class RemoteWorkers:
     """A `WorkerGroup` for lanes: `submit(n, …)` plays lane n on the Dask worker that the lane is assigned to.
 
-    A lane moves when its Dask worker is lost, or when another one has at least two busy lanes fewer. Each game is stored
-    once, and only games that are not stored are played again.
+    A lane moves when its Dask worker is lost, to another host if possible, or when another worker has at least two busy lanes
+    fewer. Each game is stored once, and only games that are not stored are played again.
 
     Args:
         client: the connection to the scheduler.
@@ -66,8 +66,9 @@ class RemoteWorkers:
         self._idle_lanes: set[int] = set()
         """The lanes that play no stretch now. `_find_home` does not count them, because they may be finished, or get no games until
         the next look (`tournament/course.py`)."""
-        self._stretches: Counter[DaskWorker] = Counter()
-        """How many stretches were sent to each Dask worker and are not finished."""
+        self._stretches: dict[DaskWorker, list[asyncio.Future[list[GameRecord]]]] = {}
+        """The stretches that were sent to each Dask worker and are not finished, the oldest first. The worker plays the oldest one. If
+        the worker is lost, they stay as they were then."""
         self._games: Counter[str] = Counter()
         """How many games each host has played."""
 
@@ -77,21 +78,29 @@ class RemoteWorkers:
     async def submit(self, number: int, assignment: Assignment) -> list[GameRecord]:
         """Play an assignment of lane `number` on the Dask worker of that lane. Wait until there is one.
 
-        Raises WorkerLostError if the worker is lost or fails, and the errors of `DaskWorkers.wait_until_ready`.
+        If the worker is lost before it has begun to play the assignment, play it on another one. Raises WorkerLostError if the worker is
+        lost or fails while it plays the assignment, and the errors of `DaskWorkers.wait_until_ready`.
         """
-        await self._dask_workers.wait_until_ready()
-        if self._idle_lanes >= self._homes.keys():
-            self._idle_lanes.clear()  # as after a look: any lane may get games now, so count all
-        self._idle_lanes.discard(number)
-        worker = self._find_home(number)
-        result = asyncio.ensure_future(self._play(worker, assignment))
-        self._stretches[worker] += 1
-        try:
-            records = await self._wait_for_records(worker, result)
-        finally:
-            self._stretches[worker] -= 1
-            self._idle_lanes.add(number)
-            result.cancel()
+        while True:
+            await self._dask_workers.wait_until_ready()
+            if self._idle_lanes >= self._homes.keys():
+                self._idle_lanes.clear()  # as after a look: any lane may get games now, so count all
+            self._idle_lanes.discard(number)
+            worker = self._find_home(number)
+            result = asyncio.ensure_future(self._play(worker, assignment))
+            stretches = self._stretches.setdefault(worker, [])
+            stretches.append(result)
+            try:
+                records = await self._wait_for_records(worker, result)
+                break
+            except WorkerLostError:
+                if not worker.lost.done() or stretches[0] is result:
+                    raise
+            finally:
+                if not worker.lost.done():
+                    stretches.remove(result)
+                self._idle_lanes.add(number)
+                result.cancel()
         self._games[worker.host] += len(records)
         return records
 
@@ -118,10 +127,15 @@ class RemoteWorkers:
     def _find_home(self, lane: int) -> DaskWorker:
         """Return the Dask worker of a lane, after the lane has moved if it must."""
         busy = Counter(home for other, home in self._homes.items() if other not in self._idle_lanes)
-        emptiest = min(self._dask_workers.ready.values(), key=lambda worker: busy[worker])
         home = self._homes.get(lane)
-        if home is None or home.lost.done() or busy[home] > busy[emptiest] + 1:
-            home = self._homes[lane] = emptiest
+        # what has ended one worker of a host, such as a full disk, may soon end the others
+        avoided = home.host if home is not None and home.lost.done() else None
+        best = min(
+            self._dask_workers.ready.values(),
+            key=lambda worker: (worker.host == avoided, busy[worker]),
+        )
+        if home is None or home.lost.done() or busy[home] > busy[best] + 1:
+            home = self._homes[lane] = best
         return home
 
     async def _wait_for_records(
@@ -132,7 +146,8 @@ class RemoteWorkers:
         await asyncio.wait((result, worker.lost, gone, killed), return_when=asyncio.FIRST_COMPLETED)
         self._dask_workers.check_scheduler()
         if not result.done():
-            raise WorkerLostError(f"the worker {worker.address} is gone")
+            what = worker.lost.result() if worker.lost.done() else "was ended"
+            raise WorkerLostError(f"the worker {worker.address} {what}")
         try:
             return result.result()
         except MissingCopyError as error:
@@ -166,8 +181,10 @@ class RemoteWorkers:
         return [
             HostFigures(
                 host=host,
-                playing=sum(each.host == host and self._stretches[each] > 0 for each in workers),
-                idle=sum(each.host == host and not self._stretches[each] for each in workers),
+                playing=sum(
+                    each.host == host and bool(self._stretches.get(each)) for each in workers
+                ),
+                idle=sum(each.host == host and not self._stretches.get(each) for each in workers),
                 lost=losses[host],
                 games=self._games[host],
             )

@@ -99,15 +99,32 @@ async def test_lost_worker_is_told_once_and_its_lanes_move(client, said):
     for number in range(2):
         client.join(f"tcp://w:{number}")
     async with started(client, said, lanes=4) as workers:
-        homes = [await play(client, workers, lane) for lane in range(4)]
+        homes = await play_all(client, workers, 4)
         lanes = [lane for lane in range(4) if homes[lane] == "tcp://w:0"]
-        tasks = [(await begin(client, workers, lane))[0] for lane in lanes]
+        playing, waiting = [(await begin(client, workers, lane))[0] for lane in lanes]
         client.lose("tcp://w:0")
-        for task in tasks:
-            with pytest.raises(WorkerLostError):
-                await task
+        with pytest.raises(WorkerLostError, match="the worker tcp://w:0 is gone"):
+            await playing
+        await settle()
+        client.jobs[-1].done.set_result(RECORDS)
+        assert await waiting == RECORDS, "a stretch that was not begun is played elsewhere"
         assert said == ["The worker tcp://w:0 is gone. Its unfinished games are played again."]
         assert {await play(client, workers, lane) for lane in range(4)} == {"tcp://w:1"}
+
+
+async def test_lane_of_a_lost_worker_moves_to_another_host_first(client, said):
+    for address in ("tcp://a:0", "tcp://a:1", "tcp://b:0"):
+        client.join(address)
+    async with started(client, said) as workers:
+        begun = [await begin(client, workers, lane) for lane in range(3)]
+        assert [job.address for _, job in begun] == ["tcp://a:0", "tcp://a:1", "tcp://b:0"]
+        client.lose("tcp://a:0")
+        with pytest.raises(WorkerLostError):
+            await begun[0][0]
+        assert await play(client, workers, 0) == "tcp://b:0"
+        for task, job in begun[1:]:
+            job.done.set_result(RECORDS)
+            await task
 
 
 async def test_figures_of_hosts_say_who_plays(client, said):
@@ -196,10 +213,14 @@ async def test_worker_that_fails_while_it_plays_is_prepared_again_and_another_pl
         failed = begun[0][1].address
         (other,) = {"tcp://w:0", "tcp://w:1"} - {failed}
         begun[0][1].done.set_exception(error)
-        for task, job in begun:
-            if job.address == failed:
-                with pytest.raises(WorkerLostError, match=f"the worker {failed} "):
-                    await task
+        with pytest.raises(WorkerLostError, match=f"the worker {failed} failed: "):
+            await begun[0][0]
+        await settle()
+        assert [job.address for job in client.jobs].count(other) == 3, "the waiting one plays there"
+        for job in client.jobs:
+            if job.address == other:
+                job.done.set_result(RECORDS)
+        await asyncio.gather(*(task for task, _ in begun[1:]))
         assert [each.lost for each in workers.list_hosts()] == [1]
         assert await play(client, workers, 0) == other
         while [call[:2] for call in client.calls].count((failed, "deploy")) < 2:  # noqa: ASYNC110 - the fake has no event
@@ -260,13 +281,19 @@ async def test_worker_is_deployed_again_before_it_plays_on_after_a_break_of_the_
         begun = [await begin(client, workers, lane) for lane in (0, 1)]
         for _, job in begun:
             job.done.set_exception(FutureCancelledError("key", "connection lost"))
-        for task, _ in begun:
-            with pytest.raises(WorkerLostError):
-                await task
+        (playing, _), (waiting, _) = begun
+        with pytest.raises(WorkerLostError):
+            await playing
+        await settle()
+        client.jobs[-1].done.set_result(RECORDS)
+        assert await waiting == RECORDS
         assert await play(client, workers, 0) == "tcp://w:0"
     done = [name for _, name, *_ in client.calls]
     assert done == ["deploy", "deploy", "leave"]
-    assert said == ["The worker tcp://w:0 was cut off. Its unfinished games are played again."]
+    assert said == [
+        "The worker tcp://w:0 was cut off. Its unfinished games are played again.",
+        "Waiting for a worker that can play.",
+    ]
 
 
 async def test_closing_client_is_a_lost_scheduler(client, said):
