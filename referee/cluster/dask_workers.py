@@ -224,7 +224,7 @@ class DaskWorkers:
         deployment = self._request.deployment
         self._kills = [
             asyncio.ensure_future(call(self._client, address, member.kill, deployment))
-            for address in {*self.ready, *self._failures, *self._entering}
+            for address in {*self.ready, *self._refusals, *self._failures, *self._entering}
         ]
 
     async def aclose(self) -> None:

@@ -206,11 +206,14 @@ def set_place(place: Place) -> None:
 async def deploy(request: DeploymentRequest) -> tuple[str, ...]:
     """Open a deployment. Return the bots (`name@version`) that `add_bot` must add before `play`.
 
+    First closes the older deployments of the same tournament, so their bots end also if this raises an error.
+
     Raises UserError if this worker cannot play the tournament, and Shortage if the isolation could not be tested.
     """
     where = socket.gethostname()
     if not _PLACES:
         raise UserError(f"{where}: this Dask worker was not started by `referee worker`")
+    await _leave_older(request)  # the test may need the memory and the processes of its bots
     try:
         isolation = await select_isolation(request.rung)
     except UserError as error:
@@ -218,13 +221,16 @@ async def deploy(request: DeploymentRequest) -> tuple[str, ...]:
             # a new error, because Dask cannot send an error that is in the chain of its own causes
             raise Shortage(f"{where}: the isolation could not be tested: {cause}") from error
         raise UserError(f"{where}: {error}") from error
-    older = (
-        each for each in _DEPLOYMENTS.values() if each.request.commitment == request.commitment
-    )
-    for deployment in list(older):
-        await leave(deployment.request.deployment)
+    await _leave_older(request)  # another call of `deploy` may have opened one during the test
     deployment = _DEPLOYMENTS[request.deployment] = Deployment(request, _PLACES[-1], isolation)
     return deployment.missing_bots()
+
+
+async def _leave_older(request: DeploymentRequest) -> None:
+    """Close the open deployments of the same tournament."""
+    for older in list(_DEPLOYMENTS.values()):
+        if older.request.commitment == request.commitment:
+            await leave(older.request.deployment)
 
 
 async def add_bot(deployment: str, bot: str, packed: bytes) -> str | None:

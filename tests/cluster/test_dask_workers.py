@@ -230,6 +230,16 @@ async def test_worker_that_comes_after_a_kill_is_not_prepared(client, said):
     assert all(call[0] == "tcp://w:0" for call in client.calls)
 
 
+async def test_kill_reaches_a_worker_that_was_refused(client, said):
+    """It may still play a stretch that was sent before a break of the driver's link."""
+    client.join("tcp://w:0", deploy=("b@2",), add_bot="go: command not found")
+    client.join("tcp://w:1")
+    async with prepared(client, said) as workers:
+        workers.kill()
+        await settle()
+        assert ("tcp://w:0", "kill", "s") in client.calls
+
+
 async def test_lost_worker_is_not_prepared_again_for_a_late_error(client, said):
     client.join("tcp://w:0")
     async with prepared(client, said) as workers:

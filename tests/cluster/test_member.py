@@ -216,3 +216,42 @@ async def test_new_deployment_of_a_tournament_ends_the_older_one(monkeypatch):
     assert FakeWorkers.closed == 1
     with pytest.raises(WorkerLostError, match="has left this run of the tournament"):
         await member.play("first", Assignment(0, ()))
+
+
+@pytest.mark.usefixtures("deployment")
+async def test_older_games_are_ended_before_the_isolation_is_tested(monkeypatch):
+    """They may use the memory or the processes that the test needs."""
+
+    async def select(_wanted):
+        return NO_ISOLATION
+
+    async def fail(_wanted):
+        raise UserError("no room") from Shortage("no room for another process")
+
+    monkeypatch.setattr(member, "select_isolation", select)
+    await member.deploy(REQUEST)
+    await member.play("s", Assignment(0, ()))
+    monkeypatch.setattr(member, "select_isolation", fail)
+    with pytest.raises(Shortage):
+        await member.deploy(REQUEST)
+    assert FakeWorkers.closed == 1
+
+
+@pytest.mark.usefixtures("deployment")
+async def test_games_that_start_while_the_isolation_is_tested_are_ended(monkeypatch):
+    """The driver may deploy again before an earlier call of `deploy` has returned."""
+    tests = [asyncio.get_running_loop().create_future() for _ in range(2)]
+    left = iter(tests)
+
+    async def select(_wanted):
+        return await next(left)
+
+    monkeypatch.setattr(member, "select_isolation", select)
+    deploying = [asyncio.ensure_future(member.deploy(REQUEST)) for _ in tests]
+    await asyncio.sleep(0)
+    tests[0].set_result(NO_ISOLATION)
+    await deploying[0]
+    await member.play("s", Assignment(0, ()))
+    tests[1].set_result(NO_ISOLATION)
+    await deploying[1]
+    assert FakeWorkers.closed == 1
