@@ -119,11 +119,12 @@ async def test_all_workers_end_when_one_is_not_started_again(nannies, tmp_path):
 async def test_workers_of_two_containers_have_different_names(nannies, tmp_path, monkeypatch):
     """A scheduler refuses a second worker with the same name. The command may be process 1 in each container."""
     monkeypatch.setattr(os, "getpid", lambda: 1)
-    tasks = [asyncio.create_task(start_workers(tmp_path)) for _ in range(2)]
-    await settle()
-    for nanny in nannies:
-        nanny.ended.set()
-    await asyncio.gather(*tasks)
+    for _ in range(2):  # not at once, because each changes settings of this process until it ends
+        running = asyncio.create_task(start_workers(tmp_path))
+        await settle()
+        nannies[-1].ended.set()
+        async with asyncio.timeout(10):
+            await running
     assert len({nanny.name for nanny in nannies}) == 4
 
 
