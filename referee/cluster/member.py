@@ -65,8 +65,10 @@ class DeploymentRequest:
 #                             │                   └── play ──┤
 #                             └──────── IDLE_S ──────────────┘
 #
-# `leave` and `kill` lead from every state to (none), and so does a new deployment of the same tournament. If the Dask worker
-# is killed, the kernel kills the game process. When the next Dask worker of the machine starts, it ends the bot processes and
+# `leave`, `kill` and a new deployment of the same tournament lead from every state to leaving, where `play` is refused and
+# `kill` still ends the games, and from there to (none).
+#
+# If the Dask worker is killed, the kernel kills the game process. When the next Dask worker of the machine starts, it ends the bot processes and
 # removes the run folders that are left. The copies of bots stay.
 
 
