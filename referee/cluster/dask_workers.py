@@ -211,7 +211,7 @@ class DaskWorkers:
             self._failures[worker.address] = reason
 
     def drain(self) -> None:
-        """End all calls of `wait_until_ready`. The workers go on with what they play."""
+        """End all calls of `wait_until_ready`. The workers go on with what they play. Those that come later or have failed are not prepared."""
         if not self._drained.done():
             self._drained.set_result(None)
         self._changed.set()
@@ -276,8 +276,9 @@ class DaskWorkers:
                 raise
             return False
         self._scheduler_id = self._scheduler_id or identity["id"]
-        for address in identity["workers"]:
-            self._begin_enter(address)
+        if not self._drained.done():
+            for address in identity["workers"]:
+                self._begin_enter(address)
         known = {*self.ready, *self._refusals, *self._failures}
         for address in known - identity["workers"].keys():
             self._remove(address)
@@ -288,7 +289,8 @@ class DaskWorkers:
         _, message = event
         action = message.get("action") if isinstance(message, dict) else None
         if action == "add-worker":
-            self._begin_enter(message["worker"])
+            if not self._drained.done():
+                self._begin_enter(message["worker"])
         elif action == "remove-worker":
             self._remove(message["worker"])
 

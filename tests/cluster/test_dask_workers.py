@@ -240,6 +240,17 @@ async def test_kill_reaches_a_worker_that_was_refused(client, said):
         assert ("tcp://w:0", "kill", "s") in client.calls
 
 
+async def test_no_worker_is_prepared_after_a_drain(client, said):
+    client.join("tcp://w:0")
+    client.join("tcp://w:1", deploy=OSError("No space left on device"))
+    async with prepared(client, said) as workers:
+        workers.drain()
+        client.calls.clear()
+        client.join("tcp://w:2")
+        await asyncio.sleep(0.15)  # some comparisons
+        assert client.calls == []
+
+
 async def test_lost_worker_is_not_prepared_again_for_a_late_error(client, said):
     client.join("tcp://w:0")
     async with prepared(client, said) as workers:
