@@ -22,6 +22,8 @@ _WATCH_S = 0.5
 """Seconds between two checks of the connection to the scheduler."""
 _WATCHES_PER_COMPARISON = 10
 """After this many checks, the driver also asks the scheduler for the list of its workers."""
+_LONGEST_PAUSE_S = 300.0
+"""A Dask worker that has often failed while it played is prepared again at the first comparison after this time."""
 LOSS_S = 2 * _WATCH_S * _WATCHES_PER_COMPARISON
 """Timeout for finding out whether the worker or the scheduler is gone."""
 _LEAVE_S = 30.0
@@ -85,7 +87,7 @@ def _list_by_host(reasons: Mapping[str, str]) -> list[str]:
 #     (unknown) ── comes ──► entering ──► ready, refused or failed
 #                               ▲            │ │              ▲ │
 #                               ├─ replace ──┘ └ note_failure ┘ │
-#                               └─ next comparison ─────────────┘
+#                               └─ a later comparison ──────────┘
 #
 # A refused worker is not prepared again, because the reason does not pass by itself: another version, a weaker isolation, or a bot
 # that cannot be built. A failed worker is prepared again, because it may be able to play later. In every state the worker may
@@ -132,7 +134,11 @@ class DaskWorkers:
         self._refusals: dict[str, str] = {}
         """Why a Dask worker cannot play, by address."""
         self._failures: dict[str, str] = {}
-        """The last error of each Dask worker that could not be prepared, or has failed, but may play later, by address. These are prepared again at each comparison."""
+        """The last error of each Dask worker that could not be prepared, or has failed, but may play later, by address. These are prepared again at each comparison, but not during a pause."""
+        self._next_pauses: dict[str, float] = {}
+        """How many seconds each Dask worker that has failed while it played will pause if it fails again, by address."""
+        self._pause_ends: dict[str, float] = {}
+        """When the last pause of each of these workers ends, in the event loop's time, by address."""
         self._changed = asyncio.Event()
         """Set when a worker is ready, after `drain`, and when the scheduler is gone: lanes that wait for a worker must look again."""
         self._is_waiting = False
@@ -203,12 +209,17 @@ class DaskWorkers:
     def note_failure(self, worker: DaskWorker, error: Exception) -> None:
         """Note that a Dask worker failed while it played. Do nothing if the worker is lost.
 
-        The next comparison with the scheduler prepares it again, which ends its bots.
+        A later comparison with the scheduler prepares it again, which ends its bots, but only after a pause. The pause doubles
+        with each failure of this worker. Otherwise it would take lanes, fail and be reported every few seconds.
         """
         if not worker.lost.done():
             reason = _explain(error)
             self._remove(worker.address, f"failed: {reason}")
             self._failures[worker.address] = reason
+            first_pause = _WATCH_S * _WATCHES_PER_COMPARISON
+            pause = self._next_pauses.get(worker.address, first_pause)
+            self._next_pauses[worker.address] = min(2 * pause, _LONGEST_PAUSE_S)
+            self._pause_ends[worker.address] = asyncio.get_running_loop().time() + pause
 
     def drain(self) -> None:
         """End all calls of `wait_until_ready`. The workers go on with what they play. Those that come later or have failed are not prepared."""
@@ -277,8 +288,10 @@ class DaskWorkers:
             return False
         self._scheduler_id = self._scheduler_id or identity["id"]
         if not self._drained.done():
+            now = asyncio.get_running_loop().time()
             for address in identity["workers"]:
-                self._begin_enter(address)
+                if now >= self._pause_ends.get(address, now):
+                    self._begin_enter(address)
         known = {*self.ready, *self._refusals, *self._failures}
         for address in known - identity["workers"].keys():
             self._remove(address)

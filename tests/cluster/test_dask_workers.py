@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from operator import ge
 
 import pytest
 from fake_client import HERE, prepared, preparing, settle
 
+from referee.cluster import dask_workers
 from referee.errors import Shortage, UserError
 
 
@@ -249,6 +251,21 @@ async def test_no_worker_is_prepared_after_a_drain(client, said):
         client.join("tcp://w:2")
         await asyncio.sleep(0.15)  # some comparisons
         assert client.calls == []
+
+
+async def test_worker_that_fails_again_and_again_is_prepared_less_often(client, said, monkeypatch):
+    monkeypatch.setattr(dask_workers, "_LONGEST_PAUSE_S", 0.2)
+    loop = asyncio.get_running_loop()
+    client.join("tcp://w:0")
+    pauses = []
+    async with asyncio.timeout(5), prepared(client, said) as workers:
+        for _ in range(4):
+            failed_at = loop.time()
+            workers.note_failure(workers.ready["tcp://w:0"], OSError("No space left on device"))
+            while not workers.ready:  # noqa: ASYNC110 - the fake has no event
+                await asyncio.sleep(0.001)
+            pauses.append(loop.time() - failed_at)
+    assert all(map(ge, pauses, (0.05, 0.1, 0.2, 0.2)))
 
 
 async def test_lost_worker_is_not_prepared_again_for_a_late_error(client, said):
