@@ -169,7 +169,7 @@ class HostFigures:
     idle: int
     """Number of other workers that can play."""
     lost: int
-    """How many workers of the host were lost during the run."""
+    """How many times a worker of the host was lost or failed during the run."""
     games: int
     """Number of games that the host has played during the run."""
 

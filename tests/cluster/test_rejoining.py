@@ -97,6 +97,9 @@ def nannies(monkeypatch):
             return self
 
         async def __aexit__(self, *_):
+            await self.close()
+
+        async def close(self):
             self.ended.set()
 
         async def finished(self):
