@@ -156,9 +156,9 @@ class Batch:
     def __init__(self, requests: Sequence[PendingRequest], written_ns: int) -> None:
         self.requests = requests
         self.written_ns = written_ns
-        """When the clock of the batch started, in ns. For a hello, when the referee began to start the bot. For other requests, when they
-        were written. If the bot has asked in its hello to wait for more requests (`batch_wait_us`), earlier by the time of this wait.
-        `credit` moves it."""
+        """When the clock of the batch started, in ns. The clock of a hello starts when the referee begins to start the bot, that of other
+        requests when they are written. If these had to wait for others (`batch_wait_us` of the hello), it starts earlier by the time of this
+        wait. `credit` moves it."""
         self.open = len(requests)
         """The number of requests to which the bot still has to reply."""
         self.sum_us = requests[0].limit_us

@@ -268,7 +268,7 @@ class BotPlayer:
             self._process.session.end_game(self._game_id, end)
 
     def abandon(self) -> BotFault | None:
-        """Leave a game that is void. The process may play its other games on, and does not count this one any more.
+        """Leave a game that is void. The process may go on with its other games, and does not count this one any more.
 
         If the process has failed, and this game is charged with the failure, return the failure.
         """

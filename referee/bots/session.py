@@ -132,7 +132,7 @@ class Session:
         self._waiting_since_ns = 0
         """The time, in ns of the clock, since which requests wait and the bot is not thinking."""
         self._late_timer: Timer | None = None
-        """Ends the time in which the bot may send a late reply between games; None outside of this time."""
+        """Started when a batch of decisions becomes overdue. Until it ends, a bot without a game may run, to send its late reply."""
         self._games: set[str] = set()
         """The ids of the games that the bot plays now."""
         self._hello = self._add_request(HELLO, READY, 0)

@@ -195,7 +195,7 @@ async def check_scheduler(address: str, security: Security | None) -> None:
 
 async def _find_reason(address: str, error: Exception) -> str:
     """Return in one line why no scheduler can be reached at an address, from the error of Dask."""
-    # the cause of the timeout in `check_scheduler` is a CancelledError
+    # after the timeout in `check_scheduler` the chain ends with a CancelledError, which is no Exception
     *_, cause = (each for each in _list_causes(error) if isinstance(each, Exception))
     if not isinstance(cause, OSError):
         tls = " with TLS" if address.startswith("tls:") else ""
@@ -272,7 +272,7 @@ def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _start_error(address: str, error: Exception) -> RefereeError:
-    """Return the error for the user when Dask cannot start its processes. Dask's errors only name what failed, and the first cause says why."""
+    """Return the error for the user when Dask cannot start its processes. Dask's errors name what failed; the root cause says why."""
     *_, cause = _list_causes(error)
     return RefereeError(f"{address}: the workers cannot be started: {str(cause).rstrip('.')}")
 

@@ -23,7 +23,8 @@ _WATCH_S = 0.5
 _WATCHES_PER_COMPARISON = 10
 """After this many checks, the driver also asks the scheduler for the list of its workers."""
 _LONGEST_PAUSE_S = 300.0
-"""A Dask worker that has often failed while it played is prepared again at the first comparison after this time."""
+"""The longest pause of a Dask worker that has failed while it played. The worker is prepared again when the driver next compares its
+workers with the scheduler's list."""
 LOSS_S = 2 * _WATCH_S * _WATCHES_PER_COMPARISON
 """Timeout for finding out whether the worker or the scheduler is gone."""
 _LEAVE_S = 30.0
@@ -118,7 +119,7 @@ class DaskWorkers:
         self.ready: dict[str, DaskWorker] = {}
         """The Dask workers that can play, by address."""
         self.losses: Counter[str] = Counter()
-        """How many times a worker of each host was lost."""
+        """How many times a worker of each host was lost, failed, or had to be prepared again."""
         self.killed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done after `kill`."""
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -134,7 +135,8 @@ class DaskWorkers:
         self._refusals: dict[str, str] = {}
         """Why a Dask worker cannot play, by address."""
         self._failures: dict[str, str] = {}
-        """The last error of each Dask worker that could not be prepared, or has failed, but may play later, by address. These are prepared again at each comparison, but not during a pause."""
+        """The last error of each Dask worker that could not be prepared, or has failed, but may play later, by address. These are prepared
+        again at each comparison, but not during a pause."""
         self._next_pauses: dict[str, float] = {}
         """How many seconds each Dask worker that has failed while it played will pause if it fails again, by address."""
         self._pause_ends: dict[str, float] = {}
@@ -169,7 +171,7 @@ class DaskWorkers:
             self._say_reason(address)
 
     async def wait_until_ready(self) -> None:
-        """Wait until no Dask worker that was connected at the start is still entering, and at least one Dask worker is ready.
+        """Wait until each Dask worker that was connected at the start is ready, refused or failed, and at least one worker is ready.
 
         Raises WorkerLostError after `drain`, and RefereeError if the scheduler is gone. Raises UserError if none of the workers at
         the start is ready, and at least one was refused or has failed.
@@ -222,7 +224,10 @@ class DaskWorkers:
             self._pause_ends[worker.address] = asyncio.get_running_loop().time() + pause
 
     def drain(self) -> None:
-        """End all calls of `wait_until_ready`. The workers go on with what they play. Those that come later or have failed are not prepared."""
+        """End all calls of `wait_until_ready`. The workers go on with what they play.
+
+        Workers that come later, or have failed, are not prepared any more.
+        """
         if not self._drained.done():
             self._drained.set_result(None)
         self._changed.set()

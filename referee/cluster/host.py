@@ -166,5 +166,5 @@ async def run_workers(
             finished = [asyncio.ensure_future(nanny.finished()) for nanny in nannies]
             try:
                 await asyncio.wait(finished, return_when=asyncio.FIRST_COMPLETED)
-            finally:  # all at once, because lanes move to the workers that are still there
+            finally:  # all at once: otherwise lanes would move to workers that are about to end
                 await asyncio.gather(*(nanny.close() for nanny in nannies))

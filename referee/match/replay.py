@@ -142,9 +142,7 @@ def _find_first_request(moves: Sequence[Move]) -> int:
 
     The moves of an opening have no times, and the stand-in has made none of them.
     """
-    later = (
-        index for index, move in enumerate(moves) if move.stand_in or _times(move) != _NO_REQUEST
-    )
+    later = (index for index, move in enumerate(moves) if move.stand_in or not has_no_times(move))
     return next(later, len(moves))
 
 

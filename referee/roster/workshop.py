@@ -283,7 +283,7 @@ def hash_content(
         folder: the bot's folder.
         variant: changes of the bot's manifest; None for the bot as it is.
         left_out: a folder that may be inside the bot's folder, such as the folder of the league's copies. Then the
-            copy leaves out every folder on the path to it, from the subfolder of the bot on.
+            copy leaves out the whole subfolder of the bot's folder that contains it.
 
     Raises `UserError` if the manifest is wrong or the folder cannot be copied.
     """

@@ -137,7 +137,7 @@ def _is_private(folder: Path) -> bool:
 def _home_folders(home: Path) -> frozenset[Path]:
     """Return the home folders of all accounts, their parents, and the target of `~/.local` if it is a link.
 
-    PATH can name folders in the home folder of another account than HOME, for example after sudo. Some systems do not list
+    PATH can name folders in a home folder other than HOME, for example after sudo. Some systems do not list
     all accounts. So the accounts of the referee's user and of the caller of sudo are also looked up one by one.
 
     Args:

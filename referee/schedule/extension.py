@@ -39,8 +39,8 @@ ALGORITHMS = MappingProxyType(
 """The algorithms by name. The database stores the name.
 
 If an algorithm is changed and makes other schedules, give the changed algorithm a new name and keep the old one. Verification must
-be able to compute old schedules again. Two changes kept the old names. Before them, no version was released whose leagues this
-version opens, so no such schedule can be stored:
+be able to compute old schedules again. Two changes kept the old names, because this version
+opens no league of a version before them, so no such schedule can be stored:
 
 - `balanced-1` left matches out with 25 bots at tables of 4;
 - `balanced-1` and `gauntlet-1` repeated tables in a balanced choice with several stages or an extension.

@@ -169,7 +169,7 @@ class HostFigures:
     idle: int
     """Number of other workers that can play."""
     lost: int
-    """How many times a worker of the host was lost or failed during the run."""
+    """How many times a worker of the host was lost, failed, or had to be prepared again during the run."""
     games: int
     """Number of games that the host has played during the run."""
 

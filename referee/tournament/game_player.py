@@ -53,8 +53,8 @@ E = TypeVar("E", bound=BaseException)
 # The states of a game:
 #
 #     waiting ──► seating ──► playing ──► finished
-#        ▲           │ no room   │
-#        │ again     ▼           │ an error of the referee, or a bot failed in another game, as also while seating
+#        ▲           │ no room   │ an error of the referee, or the failure of a bot in another game; the latter also
+#        │ again     ▼           │ while seating
 #        └───────── void ◄───────┘
 #                    │ after VOID_ATTEMPTS alone
 #                    ▼
@@ -98,7 +98,8 @@ class GamePlayer:
         self._alone: set[str] = set()
         """The games that were void, and are played alone."""
         self._failures: dict[tuple[str, str], Forfeit] = {}
-        """By game and bot (`name@version`): the failure of a process that is charged in the game, but the game was void in its portion."""
+        """By game and bot (`name@version`): a failure of the bot that was charged in this game, although the game became void. The bot forfeits
+        the next attempt."""
         self._singles: set[str] = set()
         """The bots (`name@version`) that play one game at a time, because they did not start, or failed in a void game."""
 

@@ -134,8 +134,8 @@ class Exchange(NamedTuple):
     def is_as_stored(self) -> bool:
         """Whether the bot has done the same as in the stored game: it has given the same reply, or it has the same fault.
 
-        Faults are the same if they have the same cause. A rerun waits beyond the limit, so a reply after the limit is no fault there: it
-        is the same as a stored fault for being late.
+        Faults are the same if they have the same cause. A rerun waits beyond the limit, so a reply after the limit is no fault there. It
+        is regarded as the same as a stored fault for being late.
         """
         outcome, fault = self.outcome, self.stored_fault
         if isinstance(outcome, BotFault):

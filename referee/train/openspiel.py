@@ -191,8 +191,8 @@ class LinkoState(pyspiel.State):
     def resample_from_infostate(self, player: int, sampler: Callable[[], float]) -> LinkoState:
         """Return a random state that the deciding player cannot tell apart from this one.
 
-        Its `history()` is an exception: OpenSpiel keeps that of this state, with the true hidden cards. Neither show it
-        to a player nor replay it.
+        Its `history()` is an exception: it is the history of this state, with the true hidden cards. Neither show it to a
+        player nor replay it.
 
         Raises ValueError as `LazyGame.draw` does.
         """

@@ -1360,12 +1360,17 @@ async def test_bot_that_is_late_or_replies_nonsense_becomes_idle(new_bot):
     assert new_bot.take_scheduled() == [NORMAL, IDLE]
 
 
-async def test_bot_late_in_its_last_decision_has_a_second_for_its_late_reply(new_bot):
-    await new_bot.greet()
-    await new_bot.start("g")
-    await miss_deadline(new_bot, 1)
-    new_bot.session.end_game("g", START)
+async def end_game_in_silence(bot):
+    """Let a new bot miss the limit of its last decision, and end the game."""
+    await bot.greet()
+    await bot.start("g")
+    await miss_deadline(bot, 1)
+    bot.session.end_game("g", START)
     await run_ready_tasks()
+
+
+async def test_bot_late_in_its_last_decision_has_a_second_for_its_late_reply(new_bot):
+    await end_game_in_silence(new_bot)
     assert new_bot.take_scheduled()[-1] is IDLE
     assert new_bot.session.is_needed
     new_bot.time.creep_us(990_000)
@@ -1376,11 +1381,7 @@ async def test_bot_late_in_its_last_decision_has_a_second_for_its_late_reply(new
 
 
 async def test_bot_is_stopped_after_its_game_even_if_the_timer_is_early(new_bot):
-    await new_bot.greet()
-    await new_bot.start("g")
-    await miss_deadline(new_bot, 1)
-    new_bot.session.end_game("g", START)
-    await run_ready_tasks()
+    await end_game_in_silence(new_bot)
     new_bot.take_scheduled()
     new_bot.time.early_us = 1_000
     new_bot.time.creep_us(1_010_000)
