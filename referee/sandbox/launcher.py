@@ -178,7 +178,7 @@ class Output:
         """Return the last `size` bytes as text. Escape control characters except line ends and tabs."""
         if self.total == len(self._head) + len(self._bytes):
             return _as_text((self._head + self._bytes)[max(0, self.total - size) :])
-        return _as_text(self._bytes[-size:])
+        return _as_text(self._bytes[max(0, len(self._bytes) - size) :])
 
     def text(self) -> str:
         """Return all kept bytes as text, escaped as in `tail`. A line says how many bytes were left out in between."""

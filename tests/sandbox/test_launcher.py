@@ -41,6 +41,11 @@ def test_end_of_a_chunk_larger_than_the_limit_is_kept():
     assert output.tail(4) == "aend"
 
 
+@pytest.mark.parametrize("written", [b"", b"earlier program", b"a" * (3 * DEFAULT_KEPT_BYTES)])
+def test_tail_of_no_bytes_is_empty(written):
+    assert output_with(written).tail(0) == ""
+
+
 @pytest.mark.parametrize(
     ("written", "text"),
     [
