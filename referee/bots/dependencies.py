@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -65,7 +65,7 @@ def check_requirements(file: str, content: bytes, hosts: Hosts) -> bytes:  # noq
 
     Raises `UserError` for options other than `--hash` and `_REQUIREMENT_OPTIONS`, for everything that is not a name with versions, and for what is too long.
     """
-    lines = re.sub(r"\\\r?\n", " ", _text(file, content)).splitlines()
+    lines = _join_lines(_text(file, content).splitlines())
     kept = [" ".join(re.sub(r"(^|\s)#.*", "", line).split()) for line in lines]
     for line in filter(None, kept):
         requirement, *options = line.split(" --")
@@ -205,6 +205,23 @@ def _text(file: str, content: bytes) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UserError(f"{file}: not UTF-8: {error.reason}") from None
+
+
+def _join_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Join the lines of a `requirements.txt` as pip does, before comments are removed.
+
+    A line that ends with a backslash continues in the next line. A line that is only a comment continues nowhere. If it
+    follows a backslash, it is still a comment.
+    """
+    parts: list[str] = []
+    for line in lines:
+        is_comment = line.lstrip().startswith("#")
+        if line.endswith("\\") and not is_comment:
+            parts.append(line.strip("\\"))
+            continue
+        yield "".join((*parts, " " if is_comment else "", line))
+        parts.clear()
+    yield "".join(parts)
 
 
 def _json(file: str, content: bytes) -> dict[str, Any]:

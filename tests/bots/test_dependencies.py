@@ -36,6 +36,29 @@ def test_pip_reads_only_what_was_checked():
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "# pinned, see notes\\\nnumpy==1.26\nscipy\n",
+        "num\\\npy\nscipy\\\r\n>=1\n",
+        "numpy==1.26 \\\n# pinned \\\nscipy\n",
+        "numpy  # pinned\\\nscipy\n",
+        "numpy\\\n\\\nscipy\n",
+        "\\numpy\\\\\nscipy\\",
+        "\\\n",
+    ],
+)
+def test_lines_are_joined_as_by_pip(text):
+    preprocess = pytest.importorskip("pip._internal.req.req_file").preprocess
+    expected = "".join(f"{line}\n" for _, line in preprocess(text))
+    assert check("requirements.txt", text).decode() == expected
+
+
+def test_comment_that_ends_with_a_backslash_hides_no_package():
+    text = "# pinned, see notes\\\nnumpy==1.26\nscipy\n"
+    assert check("requirements.txt", text) == b"numpy==1.26\nscipy\n"
+
+
+@pytest.mark.parametrize(
     "line",
     [
         ".",
