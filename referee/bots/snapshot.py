@@ -77,8 +77,8 @@ def take(
     Args:
         folder: the bot's folder.
         into: the new folder. Its parent must exist.
-        built: True if the bot will be built in the copy. Then everything that the folder's `.gitignore` files
-            name is left out, because the build makes these files again.
+        built: True if `folder` is that of the author, and the bot will be built in the copy. Then everything that the
+            folder's `.gitignore` files name is left out, because the build makes these files again.
         replaced: maps the paths of some files in the folder to the content that they get in the copy.
         left_out: a second folder that must not be copied, such as the league.
 

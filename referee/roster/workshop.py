@@ -114,11 +114,18 @@ class Workshop:
         return self._launcher
 
     async def copy(
-        self, source: Path, content_hash: str | None = None, variant: Variant | None = None
+        self,
+        source: Path,
+        content_hash: str | None = None,
+        variant: Variant | None = None,
+        *,
+        from_copy: bool = False,
     ) -> Copy:
         """Copy a bot's folder and build the bot in the copy. If the league has a copy of the content, return it.
 
         With a `variant`, the copy has the changed manifest. The content hash includes it, as it includes all files of the copy.
+        With `from_copy`, `source` has the files of another copy. Then `.gitignore` files have no effect: they had it when
+        the other copy was made, and some of them may have been left out themselves.
 
         Raises `UserError` if the manifest is wrong or changes meanwhile, if the folder cannot be copied, or if `content_hash`
         is given and the content has another hash; `BuildError` if the build fails; and `VoidGame` as `build` does. After an error no new
@@ -130,7 +137,9 @@ class Workshop:
             folder.mkdir(parents=True, exist_ok=True)
             async with _lock_when_free(folder):
                 with tempfile.TemporaryDirectory(prefix=_NEW, dir=folder) as new:
-                    taken = _take_snapshot(source, Path(new) / _BOT, manifest, variant)
+                    taken = _take_snapshot(
+                        source, Path(new) / _BOT, manifest, variant, from_copy=from_copy
+                    )
                     _check_copied(manifest, source, taken.path)
                     if content_hash not in {None, taken.content_hash}:
                         raise UserError(
@@ -167,7 +176,7 @@ class Workshop:
 
         Raises `UserError` if the content of the archive does not have this hash, and the errors of `copy`.
         """
-        return await self.copy(_extract(archive, scratch), content_hash)
+        return await self.copy(_extract(archive, scratch), content_hash, from_copy=True)
 
     async def copy_variant(self, name: str, content_hash: str, variant: Variant) -> Copy:
         """Copy a bot of the league with a changed manifest, and build the copy.
@@ -175,7 +184,7 @@ class Workshop:
         Raises `UserError` if the league's copy of the bot is missing, and the errors of `copy`.
         """
         with self._sources_of_copy(name, content_hash) as source:
-            return await self.copy(source, variant=variant)
+            return await self.copy(source, variant=variant, from_copy=True)
 
     def hash_folder(self, source: Path, variant: Variant | None) -> str:
         """Return the content hash that the copy of a bot's folder would have.
@@ -187,7 +196,7 @@ class Workshop:
     def hash_variant(self, name: str, content_hash: str, variant: Variant) -> str:
         """Return the content hash that the result of `copy_variant` would have. Raises `UserError` if the copy is missing."""
         with self._sources_of_copy(name, content_hash) as source:
-            return hash_content(source, variant)
+            return hash_content(source, variant, from_copy=True)
 
     def has(self, name: str, content_hash: str) -> bool:
         """Return whether a finished copy with this content exists and still has its manifest."""
@@ -275,7 +284,11 @@ class Workshop:
 
 
 def hash_content(
-    folder: Path, variant: Variant | None = None, *, left_out: Path | None = None
+    folder: Path,
+    variant: Variant | None = None,
+    *,
+    left_out: Path | None = None,
+    from_copy: bool = False,
 ) -> str:
     """Return the content hash that a bot's folder would have as a version of a league.
 
@@ -284,13 +297,16 @@ def hash_content(
         variant: changes of the bot's manifest; None for the bot as it is.
         left_out: a folder that may be inside the bot's folder, such as the folder of the league's copies. Then the
             copy leaves out the whole subfolder of the bot's folder that contains it.
+        from_copy: as in `Workshop.copy`.
 
     Raises `UserError` if the manifest is wrong or the folder cannot be copied.
     """
     manifest = load_manifest(folder, variant)
     with tempfile.TemporaryDirectory() as parent:
         into = Path(parent) / _BOT
-        return _take_snapshot(folder, into, manifest, variant, left_out).content_hash
+        return _take_snapshot(
+            folder, into, manifest, variant, left_out, from_copy=from_copy
+        ).content_hash
 
 
 def _take_snapshot(
@@ -299,12 +315,13 @@ def _take_snapshot(
     manifest: Manifest,
     variant: Variant | None,
     left_out: Path | None = None,
+    *,
+    from_copy: bool,
 ) -> snapshots.Snapshot:
     """Copy a bot's folder as `snapshot.take` does. With a `variant`, the copy has the changed `manifest`."""
     replaced = {} if variant is None else {FILE_NAME: manifest.to_toml().encode()}
-    return snapshots.take(
-        source, into, built=manifest.build is not None, replaced=replaced, left_out=left_out
-    )
+    built = manifest.build is not None and not from_copy
+    return snapshots.take(source, into, built=built, replaced=replaced, left_out=left_out)
 
 
 def _extract(archive: bytes, scratch: Path) -> Path:

@@ -84,6 +84,25 @@ async def test_links_folders_and_permissions_are_unpacked(source, tmp_path):
     assert not os.access(folder / "sub" / "same", os.X_OK)
 
 
+async def test_copy_of_a_copy_has_the_same_files_if_a_gitignore_is_ignored(source, tmp_path):
+    (source / ".gitignore").write_text("*.bin\n/nets/.gitignore\n")
+    (source / "nets").mkdir()
+    (source / "nets" / ".gitignore").write_text("!best.bin\n")
+    (source / "nets" / "best.bin").write_text("weights")
+    here, there = workshop(tmp_path / "here"), workshop(tmp_path / "there")
+    copy = await here.copy(source)
+    unpacked = await there.unpack(
+        here.pack("packed", copy.content_hash), copy.content_hash, tmp_path
+    )
+    assert (unpacked.spec.folder / "nets" / "best.bin").read_text() == "weights"
+
+    deep = Variant("deep", ("--depth", "6"))
+    variant = await here.copy_variant("packed", copy.content_hash, deep)
+    assert (variant.spec.folder / "nets" / "best.bin").read_text() == "weights"
+    assert variant.content_hash == here.hash_variant("packed", copy.content_hash, deep)
+    assert variant.content_hash == here.hash_folder(source, deep)
+
+
 def archive_of(*members):
     """Return an archive with members of these names, types and link targets."""
     data = io.BytesIO()
