@@ -9,10 +9,13 @@ module knows only how to read a file and how to word an error.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
+import stat
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
@@ -108,6 +111,8 @@ Line = Annotated[str, AfterValidator(_check_line), text_schema(_LINE)]
 """One line of 1 to 200 characters without control characters, safe to print."""
 
 Model = TypeVar("Model", bound=BaseModel)
+Opener = Callable[[Path, int], int]
+"""Opens a path with flags, as `os.open` does, and returns the descriptor."""
 
 
 class Mistakes:
@@ -168,33 +173,32 @@ def _without_null(schema: Any) -> Any:
     )
 
 
-def load(path: Path, model: type[Model]) -> Model:
+def load(path: Path, model: type[Model], opener: Opener = os.open) -> Model:
     """Read the TOML file `path`, check its content against `model`, and return the content as a `model`.
 
     Raises `UserError` if the file cannot be read or is not TOML (`FILE: reason`), or if its content does not fit
     the model (`FILE: KEY: reason`, one line for each mistake).
     """
-    return check(read(path), model, path)
+    return check(read(path, opener), model, path)
 
 
-def read(path: Path) -> dict[str, Any]:
-    """Parse a TOML file and return its content.
+def read(path: Path, opener: Opener = os.open) -> dict[str, Any]:
+    """Parse a TOML file and return its content. `opener` opens the file.
 
     Raises `UserError` if the file is missing, cannot be read, is not TOML, or exceeds a limit of this module. For a
     syntax error the message names the line.
     """
     try:
-        if not path.exists():
-            raise UserError(f"{path}: no such file")
-        if not path.is_file():
-            raise UserError(f"{path}: not a file")
-        with path.open("rb") as file:
-            data = file.read((MAX_KIB << 10) + 1)
-        if len(data) > MAX_KIB << 10:
-            raise UserError(f"{path}: more than {MAX_KIB} KiB")
-        text = data.decode()
+        data = _read_bytes(path, opener)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise UserError(f"{path}: no such file") from error
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from error
+        reason = "not a file" if error.errno == errno.ENXIO else error.strerror  # ENXIO: a socket
+        raise UserError(f"{path}: {reason}") from error
+    if len(data) > MAX_KIB << 10:
+        raise UserError(f"{path}: more than {MAX_KIB} KiB")
+    try:
+        text = data.decode()
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text") from error
     if text.startswith("\ufeff"):
@@ -203,6 +207,21 @@ def read(path: Path) -> dict[str, Any]:
             " save it as UTF-8 without this mark (without BOM)"
         )
     return parse(path, text)
+
+
+def _read_bytes(path: Path, opener: Opener) -> bytes:
+    """Return the first `MAX_KIB` KiB of a file, and one more byte of a larger file.
+
+    The type is checked after `open`: a program may replace the file meanwhile.
+    """
+    descriptor = opener(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise UserError(f"{path}: not a file")
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read((MAX_KIB << 10) + 1)
+    finally:
+        os.close(descriptor)
 
 
 def parse(path: Path, text: str) -> dict[str, Any]:

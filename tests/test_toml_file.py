@@ -155,6 +155,19 @@ def test_long_texts_and_large_numbers_are_no_error(tmp_path):
     assert toml_file.read(path)["most"] == 10**300
 
 
+def test_file_that_is_replaced_by_a_pipe_meanwhile_does_not_block(tmp_path):
+    path = write(tmp_path, "")
+
+    def replace_and_open(path, flags):
+        path.unlink()
+        os.mkfifo(path)
+        return os.open(path, flags)
+
+    with pytest.raises(UserError) as caught:
+        toml_file.read(path, replace_and_open)
+    assert str(caught.value) == f"{path}: not a file"
+
+
 def test_written_content_is_read_again():
     content = {
         "text": 'a "quoted" \\ line\nwith é, \x01 and \x7f',

@@ -185,13 +185,27 @@ def load_manifest(folder: Path, variant: Variant | None = None) -> Manifest:
     """
     if not toml_file.is_folder(folder):
         raise UserError(f"{folder}: no such folder")
-    file = folder / FILE_NAME
-    # before the file is read: it may be secret, or an endless device
-    real = Path(os.path.realpath(file))
-    if not real.is_relative_to(os.path.realpath(folder)):
-        raise UserError(f"{file}: a link that leads out of the bot's folder, to {real}")
-    manifest = toml_file.load(file, Manifest)
+    manifest = toml_file.load(folder / FILE_NAME, Manifest, _open_inside)
     return manifest if variant is None else variant.apply(manifest)
+
+
+def _open_inside(file: Path, flags: int) -> int:
+    """Open a file of a folder. It may be a link, but not out of the folder: what is elsewhere may be secret.
+
+    Each part of the resolved path is opened relative to the part before it, and no link is followed. So it does no harm if a
+    program replaces a part by a link meanwhile.
+    """
+    folder, real = (Path(os.path.realpath(path)) for path in (file.parent, file))
+    if not real.is_relative_to(folder):
+        raise UserError(f"{file}: a link that leads out of the bot's folder, to {real}")
+    descriptor = os.open(folder, flags)
+    for part in real.relative_to(folder).parts:
+        try:
+            inner = os.open(part, flags | os.O_NOFOLLOW, dir_fd=descriptor)
+        finally:
+            os.close(descriptor)
+        descriptor = inner
+    return descriptor
 
 
 def load_bot(folder: Path) -> BotSpec:

@@ -1,5 +1,8 @@
 """Test that `bot.toml` is read, and that each mistake in it is reported in one line."""
 
+import errno
+import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -93,6 +96,44 @@ def test_folder_without_a_manifest_is_refused(tmp_path):
 def test_folder_instead_of_the_manifest_is_refused(tmp_path):
     (tmp_path / "bot.toml").mkdir()
     assert error_of(tmp_path) == f"{tmp_path}/bot.toml: not a file"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket"])
+def test_pipe_or_socket_instead_of_the_manifest_is_refused(tmp_path, monkeypatch, kind):
+    if kind == "pipe":
+        os.mkfifo(tmp_path / "bot.toml")
+    else:
+        monkeypatch.chdir(tmp_path)  # the path of a socket must be short
+        with socket.socket(socket.AF_UNIX) as bound:
+            bound.bind("bot.toml")
+    assert error_of(tmp_path) == f"{tmp_path}/bot.toml: not a file"
+
+
+@pytest.mark.parametrize("place", ["bot.toml", "sub", "sub/real.toml"])
+def test_link_that_replaces_a_part_of_the_path_after_the_check_is_not_followed(
+    tmp_path, monkeypatch, place
+):
+    bot, elsewhere = tmp_path / "bot", tmp_path / "elsewhere"
+    for folder in (bot, elsewhere):
+        (folder / "sub").mkdir(parents=True)
+    if place == "bot.toml":
+        (bot / "bot.toml").write_text(HEAD + RUN)
+    else:
+        (bot / "bot.toml").symlink_to("sub/real.toml")
+        (bot / "sub" / "real.toml").write_text(HEAD + RUN)
+    for name in ("bot.toml", "sub/real.toml"):
+        (elsewhere / name).write_text("secret = 1")
+    realpath = os.path.realpath
+
+    def resolve_and_replace(path):
+        found = realpath(path)
+        if path == bot / "bot.toml":
+            (bot / place).rename(tmp_path / "before")
+            (bot / place).symlink_to(elsewhere / place)
+        return found
+
+    monkeypatch.setattr(os.path, "realpath", resolve_and_replace)
+    assert error_of(bot) == f"{bot}/bot.toml: {os.strerror(errno.ELOOP)}"
 
 
 def test_manifest_that_is_a_link_out_of_the_folder_is_not_read(tmp_path):
