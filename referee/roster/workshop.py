@@ -22,6 +22,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from referee.bots import BotSpec
 from referee.bots import snapshot as snapshots
@@ -164,7 +165,11 @@ class Workshop:
         self.manifest(name, content_hash)
         home = self._home(name, content_hash)
         source = home / _SOURCE
-        return source.read_bytes() if source.exists() else _make_archive(home / _BOT)
+        if source.exists():
+            return source.read_bytes()
+        data = io.BytesIO()
+        _write_archive(home / _BOT, data)
+        return data.getvalue()
 
     async def unpack(self, archive: bytes, content_hash: str, scratch: Path) -> Copy:
         """Copy and build a bot from an archive that `pack` has made.
@@ -176,7 +181,8 @@ class Workshop:
 
         Raises `UserError` if the content of the archive does not have this hash, and the errors of `copy`.
         """
-        return await self.copy(_extract(archive, scratch), content_hash, from_copy=True)
+        source = _extract(io.BytesIO(archive), scratch)
+        return await self.copy(source, content_hash, from_copy=True)
 
     async def copy_variant(self, name: str, content_hash: str, variant: Variant) -> Copy:
         """Copy a bot of the league with a changed manifest, and build the copy.
@@ -252,9 +258,14 @@ class Workshop:
 
     @contextmanager
     def _sources_of_copy(self, name: str, content_hash: str) -> Iterator[Path]:
-        """Yield a temporary folder with the files of a copy as they were before the build."""
-        with tempfile.TemporaryDirectory() as scratch:
-            yield _extract(self.pack(name, content_hash), Path(scratch))
+        """Yield a folder with the files of a copy as they were before the build. Do not change it."""
+        self.manifest(name, content_hash)
+        home = self._home(name, content_hash)
+        if not (home / _SOURCE).exists():  # nothing was built
+            yield home / _BOT
+            return
+        with tempfile.TemporaryDirectory() as scratch, (home / _SOURCE).open("rb") as archive:
+            yield _extract(archive, Path(scratch))
 
     async def _finish(self, manifest: Manifest, home: Path) -> float | None:
         """Fetch packages and build the bot in its new copy if needed, and mark the copy as ready. Return `Copy.build_s`.
@@ -270,7 +281,8 @@ class Workshop:
             )
             if command is not None or plan_fetches(home / _BOT, None, None):
                 self._on_build(manifest)
-                (home / _SOURCE).write_bytes(_make_archive(home / _BOT))
+                with (home / _SOURCE).open("wb") as archive:
+                    _write_archive(home / _BOT, archive)
                 built = await build(command, home / _BOT, launcher=self.launcher, fetch=fetch)
                 _check_build(manifest, built, home / _BOT)
                 (home / _LOG).write_text(built.output, encoding="utf-8")
@@ -324,12 +336,12 @@ def _take_snapshot(
     return snapshots.take(source, into, built=built, replaced=replaced, left_out=left_out)
 
 
-def _extract(archive: bytes, scratch: Path) -> Path:
-    """Extract an archive that `Workshop.pack` has made into a folder in `scratch`, and return the folder."""
+def _extract(archive: IO[bytes], scratch: Path) -> Path:
+    """Extract an archive that `_write_archive` has written into a folder in `scratch`, and return the folder."""
     folder = scratch / _BOT
     folder.mkdir()
     try:
-        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+        with tarfile.open(fileobj=archive) as files:
             for member in files:
                 _extract_member(files, member, folder)
     except (tarfile.TarError, OSError, KeyError) as error:  # KeyError: a hard link leads nowhere
@@ -361,12 +373,10 @@ def _extract_member(files: tarfile.TarFile, member: tarfile.TarInfo, folder: Pat
         raise tarfile.TarError(f"{member.name!r} is a device or a pipe")
 
 
-def _make_archive(folder: Path) -> bytes:
-    """Return the content of a folder as a tar archive."""
-    data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode="w") as files:
+def _write_archive(folder: Path, archive: IO[bytes]) -> None:
+    """Write the content of a folder to `archive`, as a tar archive."""
+    with tarfile.open(fileobj=archive, mode="w") as files:
         files.add(folder, arcname=".")
-    return data.getvalue()
 
 
 def _check_copied(manifest: Manifest, source: Path, copied: Path) -> None:

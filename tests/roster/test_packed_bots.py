@@ -6,6 +6,7 @@ import asyncio
 import io
 import os
 import tarfile
+import tracemalloc
 
 import pytest
 
@@ -100,6 +101,31 @@ async def test_copy_of_a_copy_has_the_same_files_if_a_gitignore_is_ignored(sourc
     variant = await here.copy_variant("packed", copy.content_hash, deep)
     assert (variant.spec.folder / "nets" / "best.bin").read_text() == "weights"
     assert variant.content_hash == here.hash_variant("packed", copy.content_hash, deep)
+    assert variant.content_hash == here.hash_folder(source, deep)
+
+
+async def test_large_file_is_never_in_memory_as_a_whole(source, tmp_path):
+    with (source / "weights").open("wb") as file:
+        file.truncate(32 << 20)
+    here = workshop(tmp_path / "here")
+    tracemalloc.start()
+    try:
+        copy = await here.copy(source)
+        await here.copy_variant("packed", copy.content_hash, Variant("deep", ("--depth", "6")))
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+
+
+async def test_variant_of_a_bot_without_a_build_has_its_files(source, tmp_path):
+    head, _, rest = MANIFEST.partition("[build]")
+    (source / "bot.toml").write_text(head + rest[rest.index("[run]") :])
+    (source / "made").write_text("made by hand\n")
+    here = workshop(tmp_path / "here")
+    copy = await here.copy(source)
+    deep = Variant("deep", ("--depth", "6"))
+    variant = await here.copy_variant("packed", copy.content_hash, deep)
+    assert (variant.spec.folder / "made").read_text() == "made by hand\n"
     assert variant.content_hash == here.hash_folder(source, deep)
 
 
