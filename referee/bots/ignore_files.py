@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -25,6 +26,8 @@ time is checked only after each test."""
 _MAX_RULES_S = 10.0
 """The most CPU time to parse all `.gitignore` files of a folder and to test all its paths by their rules."""
 _STARS = re.compile(r"\*+")
+_SET = re.compile(r"\[([!^]?\]?[^\]]*)")
+"""Matches a set of characters, such as `[a-z]`, up to its end or up to the end of a class in it, such as `[[:digit:]]`."""
 
 
 class _RulesTimer:
@@ -99,9 +102,19 @@ def _parse(file: Path, data: bytes) -> GitIgnoreSpec:
     if len(data) > MAX_IGNORE_BYTES or len(lines) > _MAX_RULES:
         raise UserError(f"{file}: more than {MAX_IGNORE_BYTES >> 10} KiB or {_MAX_RULES} lines")
     for number, line in enumerate(lines, 1):
-        if len(_STARS.findall(line)) > _MAX_STARS and not line.startswith("#"):
+        if line.startswith("#"):
+            continue
+        if len(_STARS.findall(line)) > _MAX_STARS:
             raise UserError(f"{file}: line {number}: more than {_MAX_STARS} wildcards in a rule")
+        if any("[:" in inner for inner in _SET.findall(line)):
+            # `pathspec` would read it as a set of its letters
+            raise UserError(
+                f"{file}: line {number}: classes such as [:digit:] are not allowed; write a range such as 0-9"
+            )
     try:
-        return GitIgnoreSpec.from_lines(lines)
+        with warnings.catch_warnings():
+            # about `[[]`, which other programs may read as a set in a set
+            warnings.simplefilter("ignore", FutureWarning)
+            return GitIgnoreSpec.from_lines(lines)
     except ValueError as error:
         raise UserError(f"{file}: {error}") from error

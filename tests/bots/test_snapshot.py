@@ -107,8 +107,9 @@ def test_ignored_files_are_left_out_if_the_bot_is_built(bot, tmp_path):
         "\ufeff*.log\nonly\n",
         "\r\n*.log\r\n\r\nonly\r",
         "a\x0conly\na\x85only\na\u2028only\n*.log",
+        "[[]x\nbuild[[1]\n*.l[]o]g\n[a||o]nly\nsrc/[!:a]*\n",
     ],
-    ids=["patterns", "byte order mark", "carriage returns", "other line separators"],
+    ids=["patterns", "byte order mark", "carriage returns", "other line separators", "brackets"],
 )
 def test_ignore_rules_match_those_of_git(bot, tmp_path, rules):
     """Compare with the files that git lists for the same folder."""
@@ -215,8 +216,18 @@ def test_rules_of_all_gitignores_together_have_a_limit_of_cpu_time(bot, tmp_path
     assert snapshot.take(bot, tmp_path / "copy", built=True)
 
 
-def test_gitignore_may_have_a_comment_with_many_stars(bot, tmp_path):
-    (bot / ".gitignore").write_text("# * * * * *\n")
+@pytest.mark.parametrize(
+    "rule", ["*[[:digit:]].bin", "[!a[:alpha:]]", "[^[:space:]]", "[]x[:upper:]]"]
+)
+def test_gitignore_with_a_class_of_characters_is_refused(bot, tmp_path, rule):
+    (bot / ".gitignore").write_text(f"ok\n{rule}\n")
+    assert refusal(bot, tmp_path) == (
+        f"{bot}/.gitignore: line 2: classes such as [:digit:] are not allowed; write a range such as 0-9"
+    )
+
+
+def test_gitignore_may_have_a_comment_with_many_stars_and_a_class(bot, tmp_path):
+    (bot / ".gitignore").write_text("# * * * * * [[:digit:]]\n")
     assert ".gitignore" in names(snapshot.take(bot, tmp_path / "copy", built=True).path)
 
 
@@ -237,9 +248,13 @@ def test_folder_with_the_name_of_a_gitignore_has_no_effect(bot, tmp_path):
     assert len(os.listdir("/dev/fd")) == before  # noqa: PTH208
 
 
-def test_invalid_gitignore_is_named_in_the_error(bot, tmp_path):
-    (bot / ".gitignore").write_text("ok\n!\n")
-    assert refusal(bot, tmp_path) == f"{bot}/.gitignore: Invalid git pattern: '!'"
+@pytest.mark.parametrize(
+    ("rule", "says"),
+    [("!", "Invalid git pattern: '!'")],
+)
+def test_invalid_gitignore_is_named_in_the_error(bot, tmp_path, rule, says):
+    (bot / ".gitignore").write_text(f"ok\n{rule}\n")
+    assert refusal(bot, tmp_path) == f"{bot}/.gitignore: {says}"
 
 
 def test_too_deeply_nested_folders_are_refused(bot, tmp_path):
