@@ -116,5 +116,7 @@ def _parse(file: Path, data: bytes) -> GitIgnoreSpec:
             # about `[[]`, which other programs may read as a set in a set
             warnings.simplefilter("ignore", FutureWarning)
             return GitIgnoreSpec.from_lines(lines)
+    except re.error as error:
+        raise UserError(f"{file}: {error.msg}") from error
     except ValueError as error:
         raise UserError(f"{file}: {error}") from error

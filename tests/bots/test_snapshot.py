@@ -250,7 +250,7 @@ def test_folder_with_the_name_of_a_gitignore_has_no_effect(bot, tmp_path):
 
 @pytest.mark.parametrize(
     ("rule", "says"),
-    [("!", "Invalid git pattern: '!'")],
+    [("!", "Invalid git pattern: '!'"), ("[z-a]", "bad character range z-a")],
 )
 def test_invalid_gitignore_is_named_in_the_error(bot, tmp_path, rule, says):
     (bot / ".gitignore").write_text(f"ok\n{rule}\n")
