@@ -86,12 +86,15 @@ def prepare_output() -> None:
     """Set the width and the encoding errors of standard output and standard error.
 
     A file or a pipe has no width, unless the environment variable COLUMNS gives one. A stream of another encoding than
-    UTF-8 gets similar ASCII characters instead of those that it cannot write.
+    UTF-8 gets similar ASCII characters instead of those that it cannot write. So does a strict stream of UTF-8: it cannot
+    write a path that is not UTF-8.
     """
     if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
         console.width = _FULL_WIDTH
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper) and stream.encoding.lower() not in {"utf-8", "utf8"}:
+        if isinstance(stream, TextIOWrapper) and (
+            stream.errors == "strict" or stream.encoding.lower() not in {"utf-8", "utf8"}
+        ):
             codecs.register_error("similar-ascii", _similar_ascii)
             stream.reconfigure(errors="similar-ascii")
 

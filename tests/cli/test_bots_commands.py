@@ -293,6 +293,14 @@ def test_folder_whose_path_is_not_utf8_creates_no_league(here):
     assert not (here.folder / "league").exists()
 
 
+def test_path_that_is_not_utf8_is_printed_with_escapes(here):
+    here.folder /= "odd\udcff"
+    here.folder.mkdir()
+    done = here.referee("bots", "init", "mine", PYTHONIOENCODING="utf-8:strict")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "odd\\udcff/mine; read its README.md first.\n" in done.stdout
+
+
 def test_list_marks_retired_versions_at_80_columns(here):
     bots = (here.bot("old", FAIR), here.bot("new", FAIR))
     done = here.referee("play", *bots, "--ruleset", "duel", "--keep")
