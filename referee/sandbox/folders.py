@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -28,8 +29,9 @@ _BLOCK_KIB = 4
 _WALKS = 10
 """How many times `scratch_kib` walks through a folder at most, if the program moves folders meanwhile."""
 _LOCK = "lock"
-_NOT_IN_ADDRESSES = "%?#,"
-"""Characters that have another meaning in the address of a UNIX socket, so that programs do not find the socket."""
+_NOT_IN_ADDRESSES = re.compile(r"[%?#,\ud800-\udfff]")
+"""Matches what the address of a UNIX socket cannot contain: characters that have another meaning there, so that programs do not find
+the socket, and bytes that are not UTF-8, which Python decodes to surrogates."""
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """The flags that open a folder, but no link to a folder."""
 _WRITABLE_BY_OTHERS = 0o022
@@ -249,10 +251,10 @@ def _folder_of_runs() -> Iterator[Path]:
     cannot list the folder, and the names of run folders cannot be guessed.
     """
     folder = Path(tempfile.gettempdir(), f"referee-{os.geteuid()}")
-    unusable = next((char for char in str(folder) if char in _NOT_IN_ADDRESSES), None)
+    unusable = _NOT_IN_ADDRESSES.search(str(folder))
     if unusable is not None:
         raise UserError(
-            f"{folder}: the address of a socket cannot contain {unusable!r}: set TMPDIR to another folder"
+            f"{folder}: the address of a socket cannot contain {unusable[0]!r}: set TMPDIR to another folder"
         )
     descriptor = _create_and_share(folder)
     try:
