@@ -18,6 +18,9 @@ from referee.protocol.values import (
 )
 from referee.records import BotId, Fault, GameRecord, Machine, Move, Usage
 
+_FIRST_LATE_US = 253_402_300_800 * SECOND_US
+"""The start of the year 10000, in microseconds since 1970. Python has no dates from then on."""
+
 
 def dumps(record: GameRecord) -> bytes:
     """Return a record as a serialised `linko.v1.GameRecord`."""
@@ -53,7 +56,8 @@ def loads(data: bytes) -> GameRecord:
 
     Raises ValueError if `data` is not a record, or if the record has a field, a ruleset, a termination, an action or a
     cause of a fault that this version of the referee does not know. Raises ValueError too if protobuf writes other bytes for the same
-    message. The function accepts some messages that `dumps` never writes, such as one with a `batch_size` of 1 instead of 0.
+    message, if its values are for different numbers of seats, and if the game started after the year 9999. The function accepts some
+    messages that `dumps` never writes, such as one with a `batch_size` of 1 instead of 0. It does not replay the game.
     """
     try:
         message = record_pb2.GameRecord.FromString(data)
@@ -66,7 +70,7 @@ def loads(data: bytes) -> GameRecord:
         )
     if message.result.termination not in TERMINATIONS_BACK:
         raise ValueError("the record's termination is missing or unknown")
-    return GameRecord(
+    record = GameRecord(
         game_id=message.game_id,
         ruleset=ruleset_value(message.ruleset),
         seating=tuple(BotId(seat.name, seat.version) for seat in message.seating),
@@ -86,6 +90,32 @@ def loads(data: bytes) -> GameRecord:
         duration_us=message.duration_us,
         machine=_machine_value(message),
     )
+    _check_seats(record)
+    if record.started_at_us >= _FIRST_LATE_US:
+        raise ValueError("the record says that the game started after the year 9999")
+    return record
+
+
+def _check_seats(record: GameRecord) -> None:
+    """Raise ValueError if the record lacks a value of a seat, or has a fault or a forfeit of a seat that it does not have.
+
+    The seats of the moves follow from the rules, so the replay checks them.
+    """
+    seats = len(record.seating)
+    if (len(record.scores), len(record.ranks)) != (seats, seats):
+        raise ValueError(
+            f"the record has {seats} seats, but {len(record.scores)} scores and {len(record.ranks)} ranks"
+        )
+    if len(record.dropped) not in (0, seats):
+        raise ValueError(
+            f"the record has {seats} seats, but numbers of dropped messages for {len(record.dropped)}"
+        )
+    for what, named in (
+        ("a fault", (fault.seat for fault in record.faults)),
+        ("a forfeit", record.forfeited),
+    ):
+        if (last := max(named, default=-1)) >= seats:
+            raise ValueError(f"the record has {seats} seats, but {what} of seat {last}")
 
 
 def _clocks_value(message: play_pb2.Clocks) -> Clocks:

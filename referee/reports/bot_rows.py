@@ -12,7 +12,7 @@ from rich.console import Group
 from rich.text import Text
 
 from referee.errors import Cause
-from referee.records import ChargedFault, GameRecord
+from referee.records import ChargedFault, GameRecord, Move
 from referee.reports.formats import (
     Column,
     decimal,
@@ -29,8 +29,8 @@ if TYPE_CHECKING:  # numpy and scipy take a while to load
     from referee.ratings.analysis import Analysis
     from referee.result_columns import Flags, ResultColumns
 
-_LIMITS_US = (0, *(step * 10**power for power in range(12) for step in (1, 2, 5)))
-"""The limits of the ranges of times, in microseconds: 0, 1, 2, 5, 10, 20 and so on, up to days."""
+_LIMITS_US = (0, *(step * 10**power for power in range(20) for step in (1, 2, 5)))
+"""The limits of the ranges of times, in microseconds: 0, 1, 2, 5, 10, 20 and so on. No record has a time beyond the last one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +79,7 @@ def batch_rows(records: Iterable[GameRecord], bot: str) -> tuple[BatchRow, ...]:
         records: games of the bot.
         bot: `name@version`.
     """
-    sizes = Counter(
-        move.batch_size.bit_length()
-        for record in records
-        for move in record.moves
-        if str(record.seating[move.seat]) == bot and not move.stand_in
-    )
+    sizes = Counter(move.batch_size.bit_length() for move in _own_moves(records, bot))
     return tuple(
         BatchRow(
             least=1 << bits - 1,
@@ -94,6 +89,13 @@ def batch_rows(records: Iterable[GameRecord], bot: str) -> tuple[BatchRow, ...]:
         )
         for bits, count in sorted(sizes.items())
     )
+
+
+def _own_moves(records: Iterable[GameRecord], bot: str) -> Iterator[Move]:
+    """Yield the moves that a bot decided itself. A damaged record may have a move of a seat that does not exist."""
+    for record in records:
+        seats = {seat for seat, each in enumerate(record.seating) if str(each) == bot}
+        yield from (move for move in record.moves if move.seat in seats and not move.stand_in)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,12 +309,7 @@ def latency_rows(bot: str, records: Iterable[GameRecord]) -> tuple[LatencyRow, .
         bot: `name@version`.
         records: games in which the bot played.
     """
-    counts = Counter(
-        bisect_right(_LIMITS_US, move.elapsed_us)
-        for record in records
-        for move in record.moves
-        if not move.stand_in and str(record.seating[move.seat]) == bot
-    )
+    counts = Counter(bisect_right(_LIMITS_US, move.elapsed_us) for move in _own_moves(records, bot))
     if not counts:
         return ()
     return tuple(

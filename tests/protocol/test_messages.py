@@ -26,6 +26,7 @@ from referee.protocol.values import (
     ruleset_value,
 )
 from referee.records import BotId, Fault, GameRecord, Machine, Move, Request, Usage
+from referee.reports.formats import moment
 from referee.rules.actions import Choice, DecisionKind, DrawDisplay, Play, SnatchGhost
 from referee.rules.events import Event, GameOver, Termination, redact
 from referee.rules.game import Game
@@ -260,8 +261,10 @@ def full_record() -> GameRecord:
         run.apply(action)
         moves.append(Move(decision.seat, action, 12, 3, stand_in=True))
     faults = [
-        Fault(seat, cause, cause is not Cause.TIMEOUT, seat, Evidence(detail="why", elapsed_us=5))
-        for seat, cause in enumerate(Cause)
+        Fault(
+            move % 2, cause, cause is not Cause.TIMEOUT, move, Evidence(detail="why", elapsed_us=5)
+        )
+        for move, cause in enumerate(Cause)
     ]
     faults.append(
         Fault(
@@ -317,3 +320,32 @@ def test_bytes_that_are_no_record_are_refused():
         record.loads(b"\xff\xff\xff")
     with pytest.raises(ValueError, match="termination is missing or unknown"):
         record.loads(record_pb2.GameRecord().SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda r: {"scores": r.scores[:1]}, "2 seats, but 1 scores and 2 ranks"),
+        (lambda r: {"ranks": (*r.ranks, 3)}, "2 seats, but 2 scores and 3 ranks"),
+        (
+            lambda r: {"seating": r.seating[:1], "usage": r.usage[:1]},
+            "1 seats, but 2 scores and 2 ranks",
+        ),
+        (lambda _: {"dropped": (1,)}, "2 seats, but numbers of dropped messages for 1"),
+        (
+            lambda r: {"faults": (*r.faults, replace(r.faults[0], seat=9))},
+            "2 seats, but a fault of seat 9",
+        ),
+        (lambda _: {"forfeited": (0, 2)}, "2 seats, but a forfeit of seat 2"),
+        (lambda _: {"started_at_us": 2**62}, "started after the year 9999"),
+    ],
+)
+def test_record_whose_values_contradict_each_other_is_refused(change, says):
+    stored = full_record()
+    with pytest.raises(ValueError, match=says):
+        record.loads(record.dumps(replace(stored, **change(stored))))
+
+
+def test_game_may_start_at_the_last_moment_of_the_calendar():
+    late = replace(full_record(), started_at_us=253_402_300_799_999_999)
+    assert moment(record.loads(record.dumps(late)).started_at_us) == "9999-12-31 23:59:59 UTC"

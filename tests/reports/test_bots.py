@@ -10,7 +10,14 @@ from rich.console import Console
 
 from referee.ratings.analysis import Analysis
 from referee.records import BotId, Move
-from referee.reports.bot_rows import bot_rows, latency_rows, log_rows, log_text, seat_result_rows
+from referee.reports.bot_rows import (
+    batch_rows,
+    bot_rows,
+    latency_rows,
+    log_rows,
+    log_text,
+    seat_result_rows,
+)
 from referee.result_columns import ResultColumns
 
 GAMES = (
@@ -123,9 +130,17 @@ def test_decisions_are_counted_in_ranges_without_gaps():
 
 
 def test_fastest_and_slowest_decisions_have_a_range():
-    shortest, *_, longest = latency_rows("bot0@1.0", [timed(0, 10**9)])
+    most_us = 2**64 - 1  # no time of a record is longer
+    shortest, *_, longest = latency_rows("bot0@1.0", [timed(0, most_us)])
     assert (shortest.at_least_us, shortest.decisions) == (0, 1)
-    assert longest.at_least_us <= 10**9 < longest.below_us
+    assert longest.at_least_us <= most_us < longest.below_us
+
+
+def test_move_of_a_seat_that_does_not_exist_is_left_out():
+    game = timed(150)
+    wrong = replace(game, moves=(replace(game.moves[0], seat=9), *game.moves))
+    assert latency_rows("bot0@1.0", [wrong]) == latency_rows("bot0@1.0", [game])
+    assert batch_rows([wrong], "bot0@1.0") == batch_rows([game], "bot0@1.0")
 
 
 def test_bot_without_own_decisions_has_no_latencies():

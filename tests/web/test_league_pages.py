@@ -8,7 +8,9 @@ import json
 import re
 import sqlite3
 import zipfile
+import zlib
 from contextlib import closing
+from dataclasses import replace
 from unittest.mock import MagicMock
 from urllib.parse import quote
 
@@ -19,6 +21,7 @@ from markupsafe import escape
 from real_runs import SEED
 
 from referee.errors import UserError
+from referee.protocol import record as wire
 from referee.reports.formats import chance, visible
 from referee.store.league import League
 from referee.web import bot_pages, pages
@@ -245,6 +248,26 @@ def test_error_of_the_database_is_not_kept_as_the_page_of_a_game(league, monkeyp
         assert client.get("/games/cup-1").status_code == 400
     page = client.get("/games/cup-1")
     assert (page.status_code, "the disk has failed" in page.text) == (200, False)
+
+
+def test_record_that_contradicts_itself_is_said_on_its_page_and_left_out_of_others(
+    here, league, tmp_path
+):
+    record = league.record("cup-1")
+    wrong = replace(record, scores=record.scores[:1])
+    with closing(sqlite3.connect(copy_league(here, tmp_path))) as database:
+        database.execute(
+            "UPDATE records SET record = ? WHERE game_id = (SELECT id FROM games WHERE name = 'cup-1')",
+            (zlib.compress(wire.dumps(wrong)),),
+        )
+        database.commit()
+    with League.open_read_only(tmp_path / "league") as damaged:
+        client = Client(make_app(LeagueViews(damaged)))
+        page = client.get("/games/cup-1")
+        assert page.status_code == 200
+        assert "the record has 2 seats, but 1 scores and 2 ranks" in page.text
+        for bot in record.seating:
+            assert client.get(f"/bots/{bot}").status_code == 200
 
 
 def test_times_of_decisions_are_shown_for_a_bot_that_decided(show):
