@@ -62,6 +62,10 @@ class _Entry:
     """When an outdated value may be made anew."""
     value: object = None
 
+    def is_current(self, mark: int) -> bool:
+        """Return True if the value is up to date, when the league has this mark."""
+        return self.mark == mark and self.has_current_inputs
+
 
 class Cache:
     """Values that were made from a league, by key. Several threads may use it.
@@ -117,8 +121,9 @@ class Cache:
                 entry.lock.release()
         elif entry.mark is None:
             raise NotReadyError
-        else:  # another thread makes the value anew, and may need long
-            is_current, value, again_at_s = False, entry.value, self._now_s() + _MAKING_S
+        else:  # another thread only compares the mark, or makes the value anew and may need long
+            is_current = entry.is_current(self._read_mark())
+            value, again_at_s = entry.value, self._now_s() + _MAKING_S
         if not is_current:
             note_outdated_input(again_at_s)
         newer_in_s = None if is_current else max(0.0, again_at_s - self._now_s())
@@ -127,7 +132,7 @@ class Cache:
     def _update(self, key: Hashable, entry: _Entry, make: Callable[[], object]) -> bool:
         """Make the value again if it is outdated and its delay is over. Return True if it is up to date then."""
         mark = self._read_mark()
-        is_current = entry.mark == mark and entry.has_current_inputs
+        is_current = entry.is_current(mark)
         if entry.mark is not None and (is_current or self._now_s() < entry.again_at_s):
             return is_current
         try:
@@ -151,7 +156,8 @@ class Cache:
         finally:
             _OUTDATED_INPUTS.reset(outer)
         made_s = self._now_s()
-        entry.mark, entry.has_current_inputs = mark, not outdated
+        # the mark comes last, because threads without the lock read it
+        entry.has_current_inputs, entry.mark = not outdated, mark
         delay_s = min(DELAY_FACTOR * (made_s - began_s), MAX_DELAY_S)
         entry.again_at_s = max(made_s + delay_s, min(outdated, default=-inf))
 

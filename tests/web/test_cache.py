@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, Event
 
@@ -133,6 +134,27 @@ def test_outdated_value_is_used_while_another_thread_makes_it_anew(world):
         assert making.result(60) == "new"
     assert meanwhile == ("a at 1", 1.0)
     assert cache.look_up("a", slow) == ("new", None)
+
+
+def test_current_value_is_current_while_another_thread_compares_its_mark():
+    compares, may_end = Event(), Event()
+
+    def read_mark():
+        """Return the mark. In another thread, this lasts until `may_end` is set."""
+        if threading.current_thread() is not threading.main_thread():
+            compares.set()
+            assert may_end.wait(60)
+        return 1
+
+    cache = Cache(read_mark, lambda: 100.0, limit=10)
+    cache.get("a", lambda: "a")
+    with ThreadPoolExecutor(1) as threads:
+        comparing = threads.submit(cache.look_up, "a", lambda: "b")
+        assert compares.wait(60)
+        meanwhile = cache.look_up("a", lambda: "c")
+        may_end.set()
+        assert comparing.result(60) == ("a", None)
+    assert meanwhile == ("a", None)
 
 
 def not_ready():
