@@ -28,7 +28,7 @@ from referee.store import GameChoice, StoredBot
 from referee.web.charts import history, latencies
 from referee.web.tables import details, tables
 from referee.web.templates import Links, Page
-from referee.web.views import MEASURED, STDERR_HIDDEN, LeagueViews
+from referee.web.views import MEASURED, STDERR_HIDDEN, LeagueViews, hide_detail
 
 _MET = 10
 """Maximum number of games on the page of two bots."""
@@ -104,10 +104,12 @@ def _describe_faults(
     faults = views.faults(tournament=choice.tournament, bot=bot)
     last_faults = views.faults(tournament=choice.tournament, bot=bot, limit=_EVIDENCE)
     games = {each.game_id for each in last_faults}
+    spoilers = {game_id for game_id in games if views.is_spoiler(game_id)}
+    evidence = log_rows(last_faults[::-1])
     return {
         "faults": tables(FaultRow, fault_rows(faults), links, "Faults"),
-        "evidence": log_rows(last_faults[::-1]),
-        "spoilers": {game_id for game_id in games if views.is_spoiler(game_id)},
+        "evidence": [hide_detail(row) if row.game_id in spoilers else row for row in evidence],
+        "spoilers": spoilers,
         "stderr_hidden": STDERR_HIDDEN,
         "fault_count": len(faults),
     }

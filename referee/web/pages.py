@@ -37,7 +37,7 @@ from referee.web.cache import NotReadyError
 from referee.web.charts import Spec, intervals
 from referee.web.tables import CrosstableRow, Table, crosstable, tables
 from referee.web.templates import Links, Page
-from referee.web.views import REPLAY_HIDDEN, STDERR_HIDDEN, LeagueViews
+from referee.web.views import REPLAY_HIDDEN, STDERR_HIDDEN, LeagueViews, hide_detail
 
 NEWEST = 10
 """Number of games on the page of the league."""
@@ -124,6 +124,7 @@ def game_page(views: LeagueViews, links: Links, game_id: str) -> Page:
         values |= _game_values(record)
         if views.is_spoiler(game_id):
             values |= {"problem": REPLAY_HIDDEN, "stderr_hidden": STDERR_HIDDEN}
+            values["charges"] = list(map(hide_detail, values["charges"]))
         elif links.files is None:
             values["log"] = log_lines(record)
         else:

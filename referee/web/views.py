@@ -5,16 +5,26 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from referee.clocks import SECOND_US
-from referee.errors import DamagedRecordError, UserError
+from referee.errors import Cause, DamagedRecordError, UserError
 from referee.match.replay import Difference
 from referee.ratings.analysis import Analysis
 from referee.ratings.effects import luck_figures, seat_figures
 from referee.ratings.stopping import StopCondition
 from referee.records import ChargedFault, GameRecord
-from referee.reports.bot_rows import BotRow, LatencyRow, UsageRow, bot_rows, latency_rows, usage_row
+from referee.reports.bot_rows import (
+    BotRow,
+    LatencyRow,
+    LogRow,
+    UsageRow,
+    bot_rows,
+    latency_rows,
+    usage_row,
+)
+from referee.reports.game_rows import ChargeRow
 from referee.reports.rating_rows import HistoryRow, RatingRow, history_rows
 from referee.reports.selection import GameFilter, analyses, rating_table
 from referee.reports.statistics import (
@@ -51,6 +61,10 @@ REPLAY_HIDDEN = "The replay is hidden until all games with the same cards are pl
 """The text in place of a replay that would show the cards of a deal that is still to be played."""
 STDERR_HIDDEN = "Standard error is hidden until all games with the same cards are played."
 """The text in place of what a bot printed in a game whose replay is hidden: it may have printed cards."""
+DETAIL_HIDDEN = "the detail is hidden until all games with the same cards are played"
+"""The text in place of the detail of a fault if `hide_detail` hides it."""
+_TELLING = {Cause.ILLEGAL.value, Cause.TOO_LARGE.value}
+"""The causes of faults whose details have numbers that the bot has chosen: it may have chosen cards."""
 MEASURED = 100
 """Number of the newest games of a bot from which the times of its decisions are read."""
 PATIENCE_S = 0.2
@@ -65,6 +79,7 @@ _KEPT = 64
 
 Figures = TypeVar("Figures")
 Row = TypeVar("Row")
+FaultLine = TypeVar("FaultLine", LogRow, ChargeRow)
 
 
 class Speed(NamedTuple):
@@ -91,6 +106,11 @@ def speed(ends_us: Iterable[int], missing: int) -> Speed | None:
     span_us = recent[-1] - recent[0]
     games = len(recent) - 1  # the span begins at the end of the first game
     return Speed(games * SECOND_US / span_us, missing * span_us // games)
+
+
+def hide_detail(row: FaultLine) -> FaultLine:
+    """Return the row of a fault in a game whose replay is hidden, without a detail that may tell cards."""
+    return replace(row, detail=DETAIL_HIDDEN) if row.cause in _TELLING else row
 
 
 class _Games(NamedTuple):

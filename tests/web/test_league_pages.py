@@ -20,7 +20,7 @@ from html_tables import read_page
 from markupsafe import escape
 from real_runs import SEED
 
-from referee.errors import UserError
+from referee.errors import Cause, Evidence, UserError
 from referee.protocol import record as wire
 from referee.reports.formats import chance, visible
 from referee.store.league import League
@@ -29,7 +29,7 @@ from referee.web.background import BackgroundRatings
 from referee.web.cache import NotReadyError
 from referee.web.pages import game_page, unstored_game_page
 from referee.web.templates import Links, render
-from referee.web.views import NEXT_GAMES, STDERR_HIDDEN, LeagueViews
+from referee.web.views import DETAIL_HIDDEN, NEXT_GAMES, STDERR_HIDDEN, LeagueViews
 
 HOSTILE = (
     "<script>alert(1)<b>\u202egnp.exe\x1b[31m\u2028 'quote\" " + 10_000 * "x" + "&amp;{{ 7 * 7 }}"
@@ -313,6 +313,34 @@ def test_standard_error_is_hidden_while_games_with_the_same_cards_are_missing(le
         text = render(page, Links())
         assert "Ouch" not in text
         assert STDERR_HIDDEN in text
+
+
+@pytest.mark.parametrize(
+    ("cause", "hides"), [(Cause.ILLEGAL, True), (Cause.TOO_LARGE, True), (Cause.CRASH, False)]
+)
+def test_numbers_that_a_bot_chose_are_hidden_while_games_with_the_same_cards_are_missing(
+    league, monkeypatch, cause, hides
+):
+    charged = league.faults(bot="crashes")[0]
+    evidence = Evidence(detail="play {value: 1234567890}")
+    fault = replace(charged.fault, cause=cause, evidence=evidence)
+    record = replace(league.record(charged.game_id), faults=(fault,))
+    monkeypatch.setattr(league, "record", lambda _: record)
+    monkeypatch.setattr(league, "faults", lambda **_: [replace(charged, fault=fault)])
+
+    def details_are_hidden():
+        made = (
+            bot_pages.bot_page(LeagueViews(league), Links(), charged.bot),
+            game_page(LeagueViews(league), Links(), charged.game_id),
+        )
+        texts = [render(page, Links()) for page in made]
+        assert all(("1234567890" in text) is (DETAIL_HIDDEN not in text) for text in texts)
+        return [DETAIL_HIDDEN in text for text in texts]
+
+    monkeypatch.setattr(LeagueViews, "is_spoiler", lambda _views, _game_id: False)
+    assert details_are_hidden() == [False, False]
+    monkeypatch.setattr(LeagueViews, "is_spoiler", lambda _views, _game_id: True)
+    assert details_are_hidden() == [hides, hides]
 
 
 def test_page_of_a_game_that_is_not_stored_shows_standard_error(league):
