@@ -108,7 +108,7 @@ def show(
         name = str(found.bot)
         rows = _rows(store)
         ratings = [row for row in current_ratings(store, GameFilter()).rows if row.bot == name]
-        faults = fault_rows(store.faults(bot=name))
+        faults = fault_rows(store.fault_counts(bot=name))
         usage = _usage(store, name)
         newest, _ = store.find_games(GameChoice(bot=name), offset=0, limit=BATCH_GAMES)
         batches = batch_rows((store.record(game.summary.game_id) for game in newest), name)
@@ -235,7 +235,7 @@ def schema() -> None:
 
 
 def _rows(store: League) -> tuple[BotRow, ...]:
-    return bot_rows(store.bots(), store.game_counts(), store.faults())
+    return bot_rows(store.bots(), store.game_counts(), store.fault_counts())
 
 
 def _usage(store: League, bot: str) -> UsageRow | None:

@@ -241,7 +241,7 @@ def _print_tables(store: League, tournament: Tournament, *, finished: bool, as_j
         choice = GameFilter(ruleset=tournament.config.stages[0].ruleset.name)
         title = "the league"
     rows, analysed = current_ratings(store, choice)
-    faults = fault_rows(store.faults(tournament=tournament.name))
+    faults = fault_rows(store.fault_counts(tournament=tournament.name))
     if as_json:
         verdicts = []
         if tournament.config.until is not None:

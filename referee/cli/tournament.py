@@ -229,7 +229,7 @@ def status(
         with store.one_moment():  # a driver may store games meanwhile
             tournament = find_state(store, name)
             rounds = status_rows(store.progress(name))
-            faults = fault_rows(store.faults(tournament=name))
+            faults = fault_rows(store.fault_counts(tournament=name))
             machines = machine_status_rows(store.machines(tournament=name))
             hosts = host_status_rows(store.hosts(name))
     if as_json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -23,7 +23,7 @@ from referee.reports.formats import (
     quoted,
     visible,
 )
-from referee.store import StoredBot, StoredUsage
+from referee.store import FaultCount, StoredBot, StoredUsage
 
 if TYPE_CHECKING:  # numpy and scipy take a while to load
     from referee.ratings.analysis import Analysis
@@ -138,18 +138,19 @@ class LogRow:
 
 
 def bot_rows(
-    bots: Iterable[StoredBot], games: Mapping[str, int], faults: Iterable[ChargedFault]
+    bots: Iterable[StoredBot], games: Mapping[str, int], faults: Iterable[FaultCount]
 ) -> tuple[BotRow, ...]:
     """Return a row for each version in `bots`, in the order of `bots`.
 
     Args:
         bots: the versions.
         games: the number of games of each version that has played, by `name@version`.
-        faults: all faults.
+        faults: how many faults of each cause the versions had.
     """
-    charged = defaultdict[str, Counter[bool]](Counter)
+    strikes, forfeits = Counter[str](), Counter[str]()
     for each in faults:
-        charged[each.bot][each.fault.forfeit] += 1
+        strikes[each.bot] += each.strikes
+        forfeits[each.bot] += each.forfeits
     return tuple(
         BotRow(
             bot=(name := str(row.bot)),
@@ -159,8 +160,8 @@ def bot_rows(
             checked_at_us=row.checked_at_us,
             retired_at_us=row.retired_at_us,
             games=games.get(name, 0),
-            strikes=charged[name][False],
-            forfeits=charged[name][True],
+            strikes=strikes[name],
+            forfeits=forfeits[name],
             folder=row.folder,
             content_hash=row.content_hash,
         )
@@ -197,21 +198,18 @@ class FaultRow:
     """Number of games in which the bot had a fault of this cause."""
 
 
-def fault_rows(faults: Iterable[ChargedFault]) -> tuple[FaultRow, ...]:
+def fault_rows(faults: Iterable[FaultCount]) -> tuple[FaultRow, ...]:
     """Return a row for each bot and cause, sorted by bot, then by cause in the order of `Cause`."""
-    by_kind = defaultdict[tuple[str, Cause], list[ChargedFault]](list)
-    for each in faults:
-        by_kind[each.bot, each.fault.cause].append(each)
     order = list(Cause)
     return tuple(
         FaultRow(
-            bot=bot,
-            cause=cause.value,
-            strikes=sum(not each.fault.forfeit for each in by_kind[bot, cause]),
-            forfeits=sum(each.fault.forfeit for each in by_kind[bot, cause]),
-            games=len({each.game_id for each in by_kind[bot, cause]}),
+            bot=each.bot,
+            cause=each.cause.value,
+            strikes=each.strikes,
+            forfeits=each.forfeits,
+            games=each.games,
         )
-        for bot, cause in sorted(by_kind, key=lambda kind: (kind[0], order.index(kind[1])))
+        for each in sorted(faults, key=lambda each: (each.bot, order.index(each.cause)))
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from referee.errors import Cause
 from referee.records import BotId, GameResult, Machine
 
 
@@ -233,6 +234,19 @@ def escape_nul(text: str) -> str:
     NUL. Game records are stored as bytes and keep NUL characters.
     """
     return text.replace("\0", r"\x00")
+
+
+@dataclass(frozen=True, slots=True)
+class FaultCount:
+    """How many faults of one cause a bot version had."""
+
+    bot: str
+    """`name@version`."""
+    cause: Cause
+    strikes: int
+    forfeits: int
+    games: int
+    """Number of games in which the bot had such a fault."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 from referee.errors import NotFoundError, RefereeError, UserError
 from referee.records import BotId, ChargedFault, GameRecord, GameResult, ScheduledGame
 from referee.store import (
+    FaultCount,
     GameChoice,
     GamePlace,
     ListedGame,
@@ -451,6 +452,20 @@ class League:
         """
         with self._database.reading() as connection:
             return queries.faults(connection, tournament, bot, limit)
+
+    def fault_counts(
+        self, *, tournament: str | None = None, bot: str | None = None
+    ) -> list[FaultCount]:
+        """Return how many faults of each cause each bot version had, free games included. None means no restriction.
+
+        The bots are in the order of submission, the causes of a bot in alphabetical order. A cause without a fault is left out.
+
+        Args:
+            tournament: only faults in games of this tournament.
+            bot: only faults of this bot: its name, for all versions, or `name@version`.
+        """
+        with self._database.reading() as connection:
+            return queries.fault_counts(connection, tournament, bot)
 
     def stray_games(self, *, tournament: str | None = None) -> set[str]:
         """Return the ids of games with a row that the referee never writes, because the row contradicts other tables.

@@ -18,6 +18,7 @@ from referee.errors import Cause, DamagedRecordError, Evidence, NotFoundError, R
 from referee.records import BotId, ChargedFault, Fault, GameRecord, GameResult, Machine
 from referee.store import (
     RECENT_S,
+    FaultCount,
     HostFigures,
     StoredBot,
     StoredGame,
@@ -264,12 +265,7 @@ def faults(
     connection: Connection, tournament_name: str | None, bot_text: str | None, limit: int | None
 ) -> list[ChargedFault]:
     """See `League.faults`."""
-    fault, query = schema.faults.c, _select_faults()
-    if tournament_name is not None:
-        query = query.where(schema.tournaments.c.name == tournament_name)
-    if bot_text is not None:
-        # The 0 keeps SQLite from using the index of `bot_id`: it would read all seats of the bot, far more than its faults.
-        query = query.where((schema.seats.c.bot_id + 0).in_(bot_keys(connection, bot_text)))
+    fault, query = schema.faults.c, _select_faults(connection, tournament_name, bot_text)
     if limit is not None:
         keys = query.with_only_columns(fault.id).order_by(fault.id.desc())
         newest = keys.limit(min(limit, _MAX_LIMIT)).subquery()
@@ -277,10 +273,36 @@ def faults(
     return list(map(_charged_fault, connection.execute(_in_order(query).order_by(fault.id))))
 
 
-def _select_faults() -> Select[Any]:
-    """Return a query for all faults, each with its game and its bot. `_charged_fault` reads its rows."""
+def fault_counts(
+    connection: Connection, tournament_name: str | None, bot_text: str | None
+) -> list[FaultCount]:
+    """See `League.fault_counts`."""
     fault, bot = schema.faults.c, schema.bots.c
-    return select(
+    query = (
+        _select_faults(connection, tournament_name, bot_text)
+        .with_only_columns(
+            bot.name,
+            bot.version,
+            fault.cause,
+            func.sum(case((fault.forfeit, 0), else_=1)),
+            func.sum(case((fault.forfeit, 1), else_=0)),
+            func.count(fault.game_id.distinct()),
+        )
+        .group_by(bot.id, bot.name, bot.version, fault.cause)
+        .order_by(bot.id, fault.cause)
+    )
+    return [
+        FaultCount(name := f"{bot_name}@{version}", _cause(cause, name), *numbers)
+        for bot_name, version, cause, *numbers in connection.execute(query)
+    ]
+
+
+def _select_faults(
+    connection: Connection, tournament_name: str | None, bot_text: str | None
+) -> Select[Any]:
+    """Return a query for faults, each with its game and its bot; see `League.faults`. `_charged_fault` reads its rows."""
+    fault, bot = schema.faults.c, schema.bots.c
+    query = select(
         schema.games.c.name.label("game_id"),
         fault.seat,
         bot.name,
@@ -303,14 +325,24 @@ def _select_faults() -> Select[Any]:
         .outerjoin(schema.matches, schema.matches.c.id == schema.games.c.match_id)
         .outerjoin(schema.tournaments, schema.tournaments.c.id == schema.matches.c.tournament_id)
     )
+    if tournament_name is not None:
+        query = query.where(schema.tournaments.c.name == tournament_name)
+    if bot_text is not None:
+        # The 0 keeps SQLite from using the index of `bot_id`: it would read all seats of the bot, far more than its faults.
+        query = query.where((schema.seats.c.bot_id + 0).in_(bot_keys(connection, bot_text)))
+    return query
+
+
+def _cause(value: str, where: str) -> Cause:
+    """Return the cause in a row of the table of faults. Raises RefereeError if it is unknown."""
+    try:
+        return Cause(value)
+    except ValueError as error:
+        raise RefereeError(f"the table faults is damaged: {where}: {error}") from error
 
 
 def _charged_fault(row: Row[Any]) -> ChargedFault:
     """Return a row of `_select_faults` as a fault. Raises RefereeError if its cause is unknown."""
-    try:
-        cause = Cause(row.cause)
-    except ValueError as error:
-        raise RefereeError(f"the table faults is damaged: {row.game_id}: {error}") from error
     evidence = Evidence(
         detail=row.detail,
         exit_code=row.exit_code,
@@ -320,7 +352,7 @@ def _charged_fault(row: Row[Any]) -> ChargedFault:
     )
     fault = Fault(
         seat=row.seat,
-        cause=cause,
+        cause=_cause(row.cause, row.game_id),
         forfeit=row.forfeit,
         move=row.move,
         evidence=evidence,

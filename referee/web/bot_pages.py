@@ -13,7 +13,6 @@ from referee.reports.bot_rows import (
     FaultRow,
     LatencyRow,
     SeatResultRow,
-    fault_rows,
     log_rows,
     seat_result_rows,
 )
@@ -101,17 +100,17 @@ def _describe_results(
 def _describe_faults(
     views: LeagueViews, links: Links, choice: GameFilter, bot: str
 ) -> dict[str, Any]:
-    faults = views.faults(tournament=choice.tournament, bot=bot)
-    last_faults = views.faults(tournament=choice.tournament, bot=bot, limit=_EVIDENCE)
+    faults = views.fault_counts(tournament=choice.tournament, bot=bot)
+    last_faults = views.last_faults(tournament=choice.tournament, bot=bot, limit=_EVIDENCE)
     games = {each.game_id for each in last_faults}
     spoilers = {game_id for game_id in games if views.is_spoiler(game_id)}
     evidence = log_rows(last_faults[::-1])
     return {
-        "faults": tables(FaultRow, fault_rows(faults), links, "Faults"),
+        "faults": tables(FaultRow, faults, links, "Faults"),
         "evidence": [hide_detail(row) if row.game_id in spoilers else row for row in evidence],
         "spoilers": spoilers,
         "stderr_hidden": STDERR_HIDDEN,
-        "fault_count": len(faults),
+        "fault_count": sum(row.strikes + row.forfeits for row in faults),
     }
 
 

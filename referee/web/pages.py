@@ -10,7 +10,7 @@ from typing import Any
 from referee.errors import Cause, DamagedRecordError, NotFoundError, UserError, did_you_mean
 from referee.match.replay import Difference
 from referee.records import GameRecord
-from referee.reports.bot_rows import FaultRow, fault_rows
+from referee.reports.bot_rows import FaultRow
 from referee.reports.formats import csv_text, json_text
 from referee.reports.game_rows import GameRow, charge_rows, game_head, game_rows, seat_rows
 from referee.reports.playthrough import log_lines
@@ -240,7 +240,7 @@ def tournament_page(views: LeagueViews, links: Links, name: str) -> Page:
             "may_stop": tournament.may_stop,
             "next_games": tables(NextGameRow, views.next_games(name), links, "Next games"),
             "rounds": tables(StatusRow, status, links, "Rounds"),
-            "faults": tables(FaultRow, fault_rows(views.faults(tournament=name)), links, "Faults"),
+            "faults": tables(FaultRow, views.fault_counts(tournament=name), links, "Faults"),
             "judged": judged,
             "neighbours": tables(NeighbourRow, judged.neighbour_rows(), links, "Settled places"),
             "seats": tables(SeatWorthRow, views.seat_worths(choice), links, "Seats"),

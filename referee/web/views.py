@@ -17,10 +17,12 @@ from referee.ratings.stopping import StopCondition
 from referee.records import ChargedFault, GameRecord
 from referee.reports.bot_rows import (
     BotRow,
+    FaultRow,
     LatencyRow,
     LogRow,
     UsageRow,
     bot_rows,
+    fault_rows,
     latency_rows,
     usage_row,
 )
@@ -286,12 +288,19 @@ class LeagueViews:
 
         return self._cache.get(("speed", name), make)
 
-    def faults(
-        self, *, tournament: str | None = None, bot: str | None = None, limit: int | None = None
-    ) -> list[ChargedFault]:
-        """Return the faults of a tournament, of a bot, or of a bot in a tournament; see `League.faults`."""
+    def fault_counts(
+        self, *, tournament: str | None = None, bot: str | None = None
+    ) -> tuple[FaultRow, ...]:
+        """Return how many faults of each cause there are in a tournament, of a bot, or of a bot in a tournament."""
         return self._cache.get(
-            ("faults", tournament, bot, limit),
+            ("fault counts", tournament, bot),
+            lambda: fault_rows(self.league.fault_counts(tournament=tournament, bot=bot)),
+        )
+
+    def last_faults(self, *, tournament: str | None, bot: str, limit: int) -> list[ChargedFault]:
+        """Return the faults of a bot, perhaps in one tournament, that were stored last; see `League.faults`."""
+        return self._cache.get(
+            ("last faults", tournament, bot, limit),
             lambda: self.league.faults(tournament=tournament, bot=bot, limit=limit),
         )
 
@@ -302,7 +311,8 @@ class LeagueViews:
         """
 
         def read() -> tuple[BotRow, ...]:
-            return bot_rows(self.league.bots(), self.league.game_counts(), self.faults())
+            counts = self.league.fault_counts()
+            return bot_rows(self.league.bots(), self.league.game_counts(), counts)
 
         rows = self._cache.get("bots", read)
         return rows if having is None or having in {row.bot for row in rows} else read()

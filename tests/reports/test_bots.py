@@ -8,6 +8,7 @@ from hand_made import charged_fault, game_result
 from played import record
 from rich.console import Console
 
+from referee.errors import Cause
 from referee.ratings.analysis import Analysis
 from referee.records import BotId, Move
 from referee.reports.bot_rows import (
@@ -19,6 +20,7 @@ from referee.reports.bot_rows import (
     seat_result_rows,
 )
 from referee.result_columns import ResultColumns
+from referee.store import FaultCount
 
 GAMES = (
     game_result(("a", "b", "c"), (1, 2, 2), (9, 4, 4), match=1),
@@ -45,7 +47,10 @@ def fault(*, forfeit, stderr_tail=""):
 
 def test_each_version_has_its_own_games_and_faults():
     bots = [Known(BotId("a", "1")), Known(BotId("a", "2"), retired_at_us=9), Known(BotId("b", "1"))]
-    faults = [fault(forfeit=False), fault(forfeit=True), fault(forfeit=False)]
+    faults = [
+        FaultCount("a@1", Cause.TIMEOUT, strikes=2, forfeits=0, games=1),
+        FaultCount("a@1", Cause.CRASH, strikes=0, forfeits=1, games=1),
+    ]
     rows = bot_rows(bots, {"a@1": 2, "b@1": 3}, faults)
     assert [(row.bot, row.games, row.strikes, row.forfeits) for row in rows] == [
         ("a@1", 2, 2, 1),

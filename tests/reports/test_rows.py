@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hand_made import charged_fault, game_result
+from hand_made import game_result
 from played import record
 
 from referee.clocks import Clocks
@@ -13,17 +13,15 @@ from referee.reports.bot_rows import FaultRow, fault_rows
 from referee.reports.formats import fields_of
 from referee.reports.game_rows import GameRow, charge_rows, game_head, game_rows, seat_rows
 from referee.reports.tournament_rows import StatusRow, status_rows, tournament_rows
-from referee.store import RoundProgress, StoredTournament
+from referee.store import FaultCount, RoundProgress, StoredTournament
 
 
-def test_faults_are_counted_by_bot_and_cause():
+def test_counts_of_faults_are_sorted_by_bot_and_cause():
     faults = [
-        charged_fault("g2", "b", Cause.TIMEOUT),
-        charged_fault("g1", "a", Cause.ILLEGAL),
-        charged_fault("g1", "a", Cause.ILLEGAL),
-        charged_fault("g2", "a", Cause.STRIKES, forfeit=True),
-        charged_fault("g2", "a", Cause.ILLEGAL),
-        charged_fault("g3", "a", Cause.CRASH, forfeit=True),
+        FaultCount("b", Cause.TIMEOUT, strikes=1, forfeits=0, games=1),
+        FaultCount("a", Cause.ILLEGAL, strikes=3, forfeits=0, games=2),
+        FaultCount("a", Cause.STRIKES, strikes=0, forfeits=1, games=1),
+        FaultCount("a", Cause.CRASH, strikes=0, forfeits=1, games=1),
     ]
     assert fault_rows(faults) == (
         FaultRow(bot="a", cause="crash", strikes=0, forfeits=1, games=1),

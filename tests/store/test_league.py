@@ -21,7 +21,7 @@ from records import (
     tournament,
 )
 
-from referee.errors import Cause, NotFoundError, StoreError, UserError
+from referee.errors import Cause, NotFoundError, RefereeError, StoreError, UserError
 from referee.records import BotId, Usage
 from referee.schedule import Deals
 from referee.store import NewExtension, RoundProgress, StoredUsage, database
@@ -526,6 +526,43 @@ def test_faults_are_restricted_to_a_bot_and_to_the_newest(league):
     newest = league.faults(limit=3)
     assert [row.game_id for row in newest] == [rows[1].game_id, rows[3].game_id, rows[3].game_id]
     assert newest == [row for row in league.faults() if row in newest]
+
+
+def test_faults_are_counted_by_bot_and_cause(league):
+    rows = filled(league)
+    filled(league, "open", 1)
+    for row in (rows[0], rows[1], rows[5]):
+        league.add_game(faulty(played(row)))
+    twice = faulty(played(rows[3]))
+    later = [replace(fault, move=9 + fault.move) for fault in twice.faults[:1]]
+    league.add_game(replace(twice, faults=(*twice.faults, *later)))
+    found = league.fault_counts()
+    faults = league.faults()
+    assert len(faults) == 9
+    assert {(each.bot, each.cause) for each in found} == {
+        (each.bot, each.fault.cause) for each in faults
+    }
+    for each in found:
+        own = [row for row in faults if (row.bot, row.fault.cause) == (each.bot, each.cause)]
+        forfeits = sum(row.fault.forfeit for row in own)
+        games = len({row.game_id for row in own})
+        numbers = (len(own) - forfeits, forfeits, games)
+        assert (each.strikes, each.forfeits, each.games) == numbers
+    assert any(each.strikes > each.games for each in found)
+    assert league.fault_counts(tournament="cup") == found
+    assert league.fault_counts(tournament="open") == []
+    ours = [each for each in found if each.bot == "ann@1.0"]
+    assert ours
+    assert league.fault_counts(bot="ann") == league.fault_counts(bot="ann@1.0") == ours
+
+
+def test_unknown_cause_in_the_table_of_faults_is_an_error(place):
+    with place.open(create=True) as league:
+        league.add_game(faulty(played(filled(league)[0])))
+        place.execute("UPDATE faults SET cause = 'sleepy'")
+        for read in (league.faults, league.fault_counts):
+            with pytest.raises(RefereeError, match=r"the table faults is damaged: .*'sleepy'"):
+                read()
 
 
 def test_usage_is_summed_up_over_the_games_of_a_bot(league):

@@ -356,7 +356,22 @@ def test_bot_page_has_the_evidence_of_the_faults_that_were_stored_last(league, m
     assert len(league.faults(bot="crashes@1")) > len(last)
     page = bot_pages.bot_page(LeagueViews(league), Links(), "crashes")
     assert [row.game_id for row in page.values["evidence"]] == [each.game_id for each in last[::-1]]
-    assert "The evidence of the 2 faults that were stored last" in render(page, Links())
+    note = f"The evidence of the 2 faults that were stored last, of {len(league.faults(bot='crashes@1'))}."
+    assert note in render(page, Links())
+
+
+def test_pages_count_faults_without_their_texts(league, monkeypatch):
+    read, limits = league.faults, []
+
+    def note_limit(**words):
+        limits.append(words.get("limit"))
+        return read(**words)
+
+    monkeypatch.setattr(league, "faults", note_limit)
+    client = Client(make_app(LeagueViews(league)))
+    for path in ("/", "/tournaments/cup", "/bots/crashes@1"):
+        assert client.get(path).status_code == 200
+    assert limits == [bot_pages._EVIDENCE]
 
 
 def test_bot_without_a_version_means_the_newest(client):
