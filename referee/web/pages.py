@@ -33,6 +33,7 @@ from referee.store import GameChoice
 from referee.tournament.archive_writer import export_archive
 from referee.tournament.config import part_title
 from referee.tournament.create import TournamentState
+from referee.web.board import board_data
 from referee.web.cache import NotReadyError
 from referee.web.charts import Spec, intervals
 from referee.web.tables import CrosstableRow, Table, crosstable, tables
@@ -114,21 +115,22 @@ def games_page(views: LeagueViews, links: Links, choice: GameChoice, number: int
 def game_page(views: LeagueViews, links: Links, game_id: str) -> Page:
     """Return the page of a stored game: result, faults and replay. Raises NotFoundError if there is no such game.
 
-    If the record is damaged or must not be shown yet, the page says so.
+    If the record is damaged or must not be shown yet, the page says so. A report writes no page of a game that must not be shown yet.
+    Its pages have the value `board` beside those of the template: what `board_data` returns, or None if the record is damaged.
     """
     values: dict[str, Any] = {"game_id": game_id, "head": None, "seats": [], "charges": []}
-    values |= {"log": None, "problem": None, "stderr_hidden": None}
+    values |= {"log": None, "board": None, "problem": None, "stderr_hidden": None}
     values |= {"board_file": links.board(game_id), "linked": True}
     try:
         record = views.record(game_id)
         values |= _game_values(record)
-        if views.is_spoiler(game_id):
+        if links.files is not None:
+            values["board"] = board_data(record)
+        elif views.is_spoiler(game_id):
             values |= {"problem": REPLAY_HIDDEN, "stderr_hidden": STDERR_HIDDEN}
             values["charges"] = list(map(hide_detail, values["charges"]))
-        elif links.files is None:
-            values["log"] = log_lines(record)
         else:
-            views.board(game_id)  # raises an error if the game cannot be replayed
+            values["log"] = log_lines(record)
     except (DamagedRecordError, Difference) as error:
         values["problem"] = views.league.explain(error)
     return Page("game.html", game_id, values, live=values["problem"] == REPLAY_HIDDEN)

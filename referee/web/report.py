@@ -16,7 +16,7 @@ from itertools import combinations
 from math import ceil
 from pathlib import Path
 
-from referee.errors import DamagedRecordError, UserError, write_error
+from referee.errors import UserError, write_error
 from referee.store import GameChoice
 from referee.web import bot_pages, pages
 from referee.web.board import board_script, phrases_script
@@ -94,6 +94,11 @@ def _is_unfinished(path: Path) -> bool:
     return path.name.startswith(_UNFINISHED)
 
 
+def _game_path(game_id: str) -> str:
+    """Return the path of the page of a game, without `.html`."""
+    return f"games/{file_name(game_id)}"
+
+
 class _Report:
     """Write the files of one report."""
 
@@ -106,13 +111,13 @@ class _Report:
         self._stored = len(games)
         self._ids = [game.game_id for game in games if not views.is_spoiler(game.game_id)]
         self._pages = self._list_pages(sorted({bot for game in games for bot in game.bots}))
+        self._paths = {*self._pages, *map(_game_path, self._ids)}
 
     def write(self) -> ReportSize:
         """Write all files."""
         for path, make in self._pages.items():
-            links = Links(root="../" * path.count("/"), files=self._pages.keys(), report=self._name)
-            self._write(f"{path}.html", render(make(links), links))
-        damaged = [game_id for game_id in self._ids if not self._write_board(game_id)]
+            self._write_page(path, make)
+        damaged = [game_id for game_id in self._ids if not self._write_game(game_id)]
         self._write("phrases.js", phrases_script())
         for asset in STATIC.rglob("*"):
             if asset.is_file() and not any(map(asset.match, _LIVE_ONLY)):
@@ -123,17 +128,24 @@ class _Report:
             damaged=damaged,
         )
 
-    def _write_board(self, game_id: str) -> bool:
-        """Write the data of a replay. Return False if the record cannot be replayed."""
-        try:
-            script = board_script(game_id, self._views.board(game_id))
-        except DamagedRecordError:
+    def _write_page(self, path: str, make: Callable[[Links], Page]) -> Page:
+        """Write the page that `make` returns; `path` is without `.html`. Return the page."""
+        links = Links(root="../" * path.count("/"), files=self._paths, report=self._name)
+        page = make(links)
+        self._write(f"{path}.html", render(page, links))
+        return page
+
+    def _write_game(self, game_id: str) -> bool:
+        """Write the page of a game and the data of its replay. Return False if the record cannot be replayed."""
+        make = partial(pages.game_page, self._views, game_id=game_id)
+        board = self._write_page(_game_path(game_id), make).values["board"]
+        if board is None:
             return False
-        self._write(f"boards/{file_name(game_id)}.js", script)
+        self._write(f"boards/{file_name(game_id)}.js", board_script(game_id, board))
         return True
 
     def _list_pages(self, bots: list[str]) -> dict[str, Callable[[Links], Page]]:
-        """Map the path of each page, without `.html`, to the function that makes the page."""
+        """Map the path of each page, without `.html`, to the function that makes the page. Pages of games are left out."""
         views = self._views
         found: dict[str, Callable[[Links], Page]] = {
             "index": partial(pages.tournament_page, views, name=self._name)
@@ -148,8 +160,6 @@ class _Report:
         for bot, other in combinations(bots, 2):
             path = f"pairs/{file_name(bot)}/{file_name(other)}"
             found[path] = partial(bot_pages.pair_page, views, bot=bot, other=other)
-        for game_id in self._ids:
-            found[f"games/{file_name(game_id)}"] = partial(pages.game_page, views, game_id=game_id)
         return found
 
     def _write(self, path: str, text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+from collections import Counter
 from contextlib import chdir, closing
 from pathlib import Path
 from unittest.mock import MagicMock
@@ -16,10 +17,13 @@ from playwright.sync_api import expect, sync_playwright
 from referee.cli import web as cli
 from referee.errors import NotFoundError, UserError
 from referee.store.league import League
+from referee.web import pages
 from referee.web.report import ReportSize, _Report, write_report
 from referee.web.templates import file_name
 from referee.web.views import REPLAY_HIDDEN, LeagueViews
 
+WITHOUT_PAGES_OF_BOTS = ["boards", "games", "phrases.js", "static"]
+"""What is in a report for which `_list_pages` returns nothing."""
 ADDRESS = re.compile(r"""(?:href|src|action)="([^"#]*)[^"]*\"""")
 
 
@@ -130,6 +134,25 @@ def test_report_shows_the_tournament_as_it_was_at_one_moment(here, tmp_path, mon
         assert not opened.results()
 
 
+def test_report_reads_and_replays_each_game_once(league, tmp_path, monkeypatch):
+    calls = Counter()
+
+    def count(name, function):
+        def counting(*arguments):
+            calls[name] += 1
+            return function(*arguments)
+
+        return counting
+
+    monkeypatch.setattr(_Report, "_list_pages", lambda *_: {})
+    monkeypatch.setattr(pages, "board_data", count("board_data", pages.board_data))
+    for name in ("place_of", "record"):
+        monkeypatch.setattr(league, name, count(name, getattr(league, name)))
+    games = write_report(LeagueViews(league), "cup", tmp_path / "pages").replays
+    assert games > 1
+    assert calls == {"board_data": games, "place_of": games, "record": games}
+
+
 def test_folder_with_files_is_refused_and_not_changed(league, tmp_path):
     (tmp_path / "note.txt").write_text("mine")
     with pytest.raises(UserError, match=r"--output: .* is not an empty folder"):
@@ -141,7 +164,7 @@ def test_what_a_killed_report_has_left_is_removed(league, tmp_path, monkeypatch)
     monkeypatch.setattr(_Report, "_list_pages", lambda *_: {})
     (tmp_path / ".report-killed" / "static").mkdir(parents=True)
     write_report(LeagueViews(league), "cup", tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["boards", "phrases.js", "static"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == WITHOUT_PAGES_OF_BOTS
 
 
 @pytest.mark.parametrize("output", [".", "link", "new/inner"])
@@ -153,7 +176,7 @@ def test_report_is_written_into_an_empty_folder_or_a_new_one(league, tmp_path, m
     with chdir(empty if output == "." else tmp_path):
         write_report(LeagueViews(league), "cup", Path(output))
         written = sorted(path.name for path in Path(output).iterdir())
-    assert written == ["boards", "phrases.js", "static"]
+    assert written == WITHOUT_PAGES_OF_BOTS
     assert (tmp_path / "link").is_symlink()
 
 
