@@ -25,7 +25,6 @@ from referee.cli.options import (
 from referee.errors import UserError, count_text
 from referee.reports.formats import visible
 from referee.store.league import League
-from referee.web.app import is_loopback
 from referee.web.lobby import Lobby
 from referee.web.report import write_report
 from referee.web.serve import serve as serve_pages
@@ -75,8 +74,8 @@ def serve(
 
     rung = parse_rung("--isolation", isolation)
 
-    def announce(address: str, seat: str) -> None:
-        if not is_loopback(host):
+    def announce(address: str, seat: str, is_private: bool) -> None:
+        if not is_private:
             notes.print(
                 Text(f"--host {host}: everybody who reaches this machine can read the league"),
                 style="yellow",

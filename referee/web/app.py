@@ -13,12 +13,10 @@ from __future__ import annotations
 import gzip
 import hashlib
 import re
-import socket
 import time
 from collections.abc import Callable, Container, Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Self
 
 from starlette.applications import Starlette
@@ -54,7 +52,6 @@ _HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+
 """A header Host: a name or an address, IPv6 in brackets, and perhaps a port."""
 _REFUSED_GZIP = re.compile(rb"gzip\s*;\s*q=0(\.0*)?\s*(,|$)", re.IGNORECASE)
 """Found in a header Accept-Encoding that refuses gzip."""
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -225,49 +222,10 @@ class Guard:
         return None
 
 
-class KnownHosts(Container[str]):
-    """The names under which a server can be reached.
-
-    Args:
-        host: the host at which the server listens. If it stands for all addresses of the machine, such as `0.0.0.0`, the
-            machine's name is known, and so is every address: an attack by DNS rebinding sends a host name, never an address.
-    """
-
-    def __init__(self, host: str) -> None:
-        self._names = {*_LOOPBACK, host.lower()}
-        address = _address(host)
-        self._all_addresses = address is not None and address.is_unspecified
-        if self._all_addresses:
-            self._names.add(socket.gethostname().lower())
-
-    def __contains__(self, name: object) -> bool:
-        if not isinstance(name, str):
-            return False
-        return name in self._names or (self._all_addresses and _address(name) is not None)
-
-
-def is_loopback(host: str) -> bool:
-    """Return True if only programs on this machine reach the host."""
-    address = _address(host)
-    return host.lower() == "localhost" if address is None else address.is_loopback
-
-
 def _path(request: Request) -> str:
     """Return the path of an address. `request.url` may be made from the header Host, so its path could be another one."""
     path: str = request.scope["path"]
     return path
-
-
-def with_brackets(host: str) -> str:
-    """Return a host as it is written in an address: IPv6 addresses have brackets."""
-    return f"[{host}]" if ":" in host else host
-
-
-def _address(host: str) -> IPv4Address | IPv6Address | None:
-    try:
-        return ip_address(host)
-    except ValueError:
-        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from referee.errors import RefereeError, UserError
-from referee.web.app import KnownHosts, create_app, with_brackets
+from referee.web.app import create_app
+from referee.web.hosts import KnownHosts, is_loopback, url_host
 from referee.web.lobby import Lobby
 from referee.web.seat_pages import SEAT
 from referee.web.views import LeagueViews
@@ -64,7 +65,7 @@ def serve(
     *,
     host: str,
     port: int,
-    on_ready: Callable[[str, str], object],
+    on_ready: Callable[[str, str, bool], object],
     exit_code: int,
 ) -> None:
     """Serve the pages until a signal ends the server.
@@ -77,7 +78,8 @@ def serve(
         lobby: the games with people. They end with the server.
         host: the name or address at which the server listens.
         port: the port; 0 for a free one.
-        on_ready: called with the addresses of the first page and of the seat when the server accepts connections.
+        on_ready: called with the addresses of the first page and of the seat when the server accepts connections, and with
+            True if only programs on this machine reach it.
         exit_code: the exit code of this process if a page is still in the making `_GRACE_S` after a signal, and after a
             second SIGINT.
 
@@ -85,8 +87,10 @@ def serve(
     """
     with _listen(host, port) as listener:
         feed = Feed(views.league.change_mark)
+        listening, bound_port = listener.getsockname()[:2]
+        hosts = KnownHosts(host, listening)
         config = uvicorn.Config(
-            create_app(views, lobby, hosts=KnownHosts(host), events=feed.respond),
+            create_app(views, lobby, hosts=hosts, events=feed.respond),
             http="h11",
             ws="none",
             lifespan="off",
@@ -100,10 +104,11 @@ def serve(
         )
         os.nice(_NICE)
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
-        address = f"http://{with_brackets(host)}:{listener.getsockname()[1]}"
+        address = f"http://{url_host(host, listening)}:{bound_port}"
 
         def announce() -> None:
-            on_ready(f"{address}/", f"{address}{SEAT}/{lobby.token}")
+            seat = f"{address}{SEAT}/{lobby.token}"
+            on_ready(f"{address}/", seat, is_loopback(listening))
 
         _Server(config, feed, lobby, announce, exit_code).run(sockets=[listener])
 

@@ -15,7 +15,6 @@ from starlette.requests import Request
 from referee.errors import RefereeError, StoreError, UserError
 from referee.store.league import League
 from referee.web import app, pages, problems, templates
-from referee.web.app import KnownHosts, is_loopback
 from referee.web.views import LeagueViews, Speed
 
 PATHS = ("/", "/games", "/static/style.css", "/nowhere", "/games?page=x")
@@ -104,36 +103,6 @@ def test_page_is_kept_by_its_path_whatever_its_url_is_said_to_be(client, monkeyp
     assert client.request("POST", "/sit/wrong/start").status_code == 404
     monkeypatch.setattr(Request, "url", URL("http://referee.test/sit/"))
     assert client.request("POST", "/").status_code == 405
-
-
-@pytest.mark.parametrize(
-    ("listening", "known", "unknown"),
-    [
-        ("127.0.0.1", ["localhost", "127.0.0.1", "::1"], ["192.0.2.1", "a.test"]),
-        ("a.test", ["a.test", "localhost"], ["b.test"]),
-        ("0.0.0.0", ["192.0.2.1", "2001:db8::1", "localhost"], ["a.test"]),  # noqa: S104
-        ("::", ["192.0.2.1", "localhost"], ["a.test", "1.2.3.4.a.test"]),
-    ],
-)
-def test_known_hosts_are_this_machine_and_the_given_one(listening, known, unknown):
-    hosts = KnownHosts(listening)
-    assert [name for name in known if name not in hosts] == []
-    assert [name for name in unknown if name in hosts] == []
-
-
-@pytest.mark.parametrize(
-    ("host", "is_it"),
-    [
-        ("127.0.0.1", True),
-        ("127.8.9.1", True),
-        ("::1", True),
-        ("LOCALHOST", True),
-        ("0.0.0.0", False),  # noqa: S104
-        ("a.test", False),
-    ],
-)
-def test_loopback_is_recognised(host, is_it):
-    assert is_loopback(host) is is_it
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
