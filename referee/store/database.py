@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -29,6 +30,8 @@ _WRITE_TRIES = 12
 """How often `write_patiently` tries."""
 _TRY_S = 5.0
 """The shortest time in seconds between the starts of two tries. Without it, all tries on a full disk would be over at once."""
+_FIRST_MOMENT_MARK = -(2**64)
+"""The change mark in the first `one_moment`; each later one has the next lower number. A backend's marks have 64 bits."""
 
 
 class Backend(Protocol):
@@ -98,7 +101,8 @@ class Database:
         self._was_open = False
         """Whether a reading transaction has begun, which shows that the place and the login are right."""
         self._local = threading.local()
-        """Has the attribute `connection` in each thread that has used `one_moment`."""
+        """Has the attributes `connection` and `mark` in each thread that has used `one_moment`."""
+        self._moment_marks = count(_FIRST_MOMENT_MARK, -1)
 
     def close(self) -> None:
         """Close all connections."""
@@ -123,6 +127,8 @@ class Database:
         """See `League.one_moment`."""
         outer = self._connection
         with self.reading() as connection:
+            if outer is None:
+                self._local.mark = next(self._moment_marks)
             self._local.connection = connection
             try:
                 yield
@@ -162,6 +168,9 @@ class Database:
 
     def change_mark(self) -> int:
         """See `League.change_mark`."""
+        if self._connection is not None:
+            mark: int = self._local.mark
+            return mark
         with self._translate_errors():
             return self._backend.change_mark()
 

@@ -154,6 +154,8 @@ class League:
 
         Compare two marks of the same open league only for equality: if they are equal, nothing was written between
         them. If they differ, probably something was written. An immutable file always has the same mark.
+        Inside `one_moment`, the mark stays the same too, because its reads do not see what is written. It differs from all marks
+        outside.
         This is much faster than reading a table.
         """
         return self._database.change_mark()

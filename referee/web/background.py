@@ -1,11 +1,16 @@
-"""Compute ratings and rating histories in threads of their own, so that pages do not wait: 100,000 games take a minute."""
+"""Compute ratings and rating histories in threads of their own, so that pages do not wait: 100,000 games take a minute.
+
+A report waits for both, so they are computed in its own thread: the moment of `League.one_moment` is only for that thread, and
+Python does not end before all its threads have ended, also after Ctrl-C.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from threading import Lock
+from concurrent.futures import Future, wait
+from functools import partial
+from threading import Lock, Thread
 from typing import TypeVar
 
 from referee.ratings.checkpoint import rate_from_checkpoint
@@ -24,18 +29,25 @@ _TAIL = 1_000
 schedule, so a new game may come before some of them."""
 SOON_S = 1.0
 """While ratings or histories are computed, a page that needs them may be made again after this time."""
-Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 Computation = tuple[ResultColumns, Future[Ratings]]
 """Games, and the ratings after them."""
 
 
-def _begin_in_thread(compute: Callable[[Argument], Result], argument: Argument) -> Future[Result]:
-    """Begin a computation in a thread that ends with it."""
-    executor = ThreadPoolExecutor(1)
-    computation = executor.submit(compute, argument)
-    executor.shutdown(wait=False)
-    return computation
+def _carry_out(
+    computation: Future[Result], compute: Callable[[], Result], patience_s: float | None
+) -> None:
+    """Give `computation` the result of `compute`, or its error.
+
+    If `patience_s` is None, call `compute` in this thread. Otherwise, begin a thread that calls it, and do not wait.
+    """
+    try:
+        if patience_s is None:
+            computation.set_result(compute())
+        else:
+            Thread(target=_carry_out, args=(computation, compute, None)).start()
+    except BaseException as error:  # noqa: BLE001 - whoever asks for the result gets it
+        computation.set_exception(error)
 
 
 class BackgroundRatings:
@@ -62,7 +74,7 @@ class BackgroundRatings:
 
         Args:
             games: the selected games, in schedule order.
-            patience_s: how long to wait for the computation, in seconds; None to wait without a limit.
+            patience_s: how long to wait for the computation, in seconds; None to wait without a limit, and to compute in this thread.
 
         Raises NotReadyError if the computation is not finished after `patience_s`. If there are many games and no checkpoint, it
         is raised at once, unless `patience_s` is None. The computation goes on. A later call with the same object
@@ -72,7 +84,7 @@ class BackgroundRatings:
             patience_s = 0.0
         end_s = None if patience_s is None else time.monotonic() + patience_s
         while True:
-            computed, computation = self._begin(games)
+            computed, computation = self._begin(games, patience_s)
             left_s = None if end_s is None else max(0.0, end_s - time.monotonic())
             if not wait([computation], timeout=left_s).done:
                 raise NotReadyError
@@ -81,13 +93,15 @@ class BackgroundRatings:
                     self._forget(computation)
                 return computation.result()
 
-    def _begin(self, games: ResultColumns) -> Computation:
+    def _begin(self, games: ResultColumns, patience_s: float | None) -> Computation:
         """Return the running computation, even if it rates other games. If none runs, return the finished one for `games`, or start it."""
         with self._lock:
             latest = self._latest
-            if latest is None or (latest[1].done() and latest[0] is not games):
-                latest = self._latest = games, _begin_in_thread(self._rate, games)
-            return latest
+            if latest is not None and (latest[0] is games or not latest[1].done()):
+                return latest
+            latest = self._latest = games, Future()
+        _carry_out(latest[1], partial(self._rate, games, patience_s), patience_s)
+        return latest
 
     def _forget(self, failed: Future[Ratings]) -> None:
         """Forget a failed computation, so that the next call tries again."""
@@ -95,8 +109,8 @@ class BackgroundRatings:
             if self._latest is not None and self._latest[1] is failed:
                 self._latest = None
 
-    def _rate(self, games: ResultColumns) -> Ratings:
-        if self._takes_long(games):
+    def _rate(self, games: ResultColumns, patience_s: float | None) -> Ratings:
+        if patience_s is not None and self._takes_long(games):
             time.sleep(_HEAD_START_S)
         ratings, newer = rate_from_checkpoint(
             self._last_checkpoint(), games, predecessors=self._choice.predecessors(self._league)
@@ -142,17 +156,20 @@ class HistoryKeeper:
         computation, because the next one begins only after a delay (see `DELAY_FACTOR`).
 
         Args:
-            patience_s: how long to wait for a computation, in seconds; None to wait without a limit.
+            patience_s: how long to wait for a computation, in seconds; None to wait without a limit, and to compute in this thread.
         """
         mark = self._league.change_mark()
         with self._lock:
             running = self._computation is not None and not self._computation.done()
             is_due = self._mark != mark and time.monotonic() >= self._again_at_s
-            if not running and (self._histories is None or is_due):
+            begins = not running and (self._histories is None or is_due)
+            if begins:
                 self.share = 0.0
-                self._computation = _begin_in_thread(self._compute, mark)
+                self._computation = Future()
             computation = self._computation
         if computation is not None:
+            if begins:
+                _carry_out(computation, partial(self._compute, mark), patience_s)
             wait([computation], timeout=patience_s)
             if computation.done():
                 computation.result()  # raises the error of the computation

@@ -150,6 +150,20 @@ def test_change_mark_changes_with_each_write_of_another_and_only_then(closed):
         assert len(set(marks)) == len(marks)
 
 
+def test_change_mark_stays_the_same_inside_one_moment(closed):
+    with open_read_only(closed) as reader, closed.open() as writer:
+        marks = [reader.change_mark()]
+        for name in ("eve", "joe"):
+            with reader.one_moment():
+                marks.append(reader.change_mark())
+                add_bot(writer, bot(name))
+                with reader.one_moment():
+                    assert reader.change_mark() == marks[-1]
+                assert reader.change_mark() == marks[-1]
+            marks.append(reader.change_mark())
+        assert len(set(marks)) == len(marks) == 5
+
+
 def test_change_mark_changes_with_a_write_of_the_league_itself(closed):
     with closed.open() as league:
         before = league.change_mark()

@@ -119,6 +119,39 @@ def test_error_of_a_computation_of_histories_is_raised_and_the_next_one_may_succ
     assert keeper.get(None) == expected_histories(league)
 
 
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda league: HistoryKeeper(league, GameFilter()).get(None),
+        lambda league: BackgroundRatings(league, GameFilter()).rate(
+            ResultColumns.from_results(league.games), None
+        ),
+    ],
+    ids=["histories", "ratings"],
+)
+def test_caller_that_waits_without_a_limit_computes_in_its_own_thread(league, monkeypatch, compute):
+    """So a report reads one moment of the league, and Ctrl-C ends it."""
+    threads, bots = [], league.bots
+    monkeypatch.setattr(
+        league, "bots", lambda: threads.append(threading.current_thread()) or bots()
+    )
+    compute(league)
+    assert threads == [threading.current_thread()]
+
+
+def test_computation_without_a_thread_is_an_error_and_the_next_one_may_succeed(league, monkeypatch):
+    keeper, ratings = HistoryKeeper(league, GameFilter()), BackgroundRatings(league, GameFilter())
+    played = ResultColumns.from_results(league.games)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", lambda _: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            keeper.get(1.0)
+        with pytest.raises(ZeroDivisionError):
+            ratings.rate(played, 1.0)
+    assert keeper.get(60.0) == expected_histories(league)
+    assert ratings.rate(played, 60.0).table() == expected_ratings(league, 60)
+
+
 class StoredLeague(FakeLeague):
     """A league without a stored checkpoint."""
 

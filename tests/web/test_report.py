@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 import pytest
 from playwright.sync_api import expect, sync_playwright
+from sample_league import GAMES, SampleLeague
 
 from referee.cli import web as cli
 from referee.errors import NotFoundError, UserError
@@ -151,6 +152,35 @@ def test_report_reads_and_replays_each_game_once(league, tmp_path, monkeypatch):
     games = write_report(LeagueViews(league), "cup", tmp_path / "pages").replays
     assert games > 1
     assert calls == {"board_data": games, "place_of": games, "record": games}
+
+
+@pytest.mark.extended("writes more reports")
+def test_histories_are_of_the_same_moment_as_the_report(tmp_path, monkeypatch):
+    sample = SampleLeague(tmp_path)
+    sample.play(slice(6))
+    list_pages, write = _Report._list_pages, _Report.write
+    paths = ("bots/greedy@1.0", "histories/greedy@1.0")
+
+    def write_after_games(report):
+        sample.play(slice(6, GAMES))
+        return write(report)
+
+    monkeypatch.setattr(
+        _Report,
+        "_list_pages",
+        lambda report, bots: {path: list_pages(report, bots)[path] for path in paths},
+    )
+    with League.open_read_only(sample.league.folder) as opened:
+        write_report(LeagueViews(opened, spoilers=True), "cup", tmp_path / "before")
+        monkeypatch.setattr(_Report, "write", write_after_games)
+        write_report(LeagueViews(opened, spoilers=True), "cup", tmp_path / "meanwhile")
+    for path in paths:
+        before, meanwhile = (
+            (tmp_path / name / f"{path}.html").read_text() for name in ("before", "meanwhile")
+        )
+        assert "Rating history, classic" in before
+        assert meanwhile == before
+    sample.league.close()
 
 
 def test_folder_with_files_is_refused_and_not_changed(league, tmp_path):
