@@ -6,6 +6,7 @@ If the user gives no URL of a database, the database is a file in the league fol
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -118,11 +119,15 @@ class League:
         return league
 
     def explain(self, error: Exception) -> str:
-        """Return the message of an error without the place of the league, for readers who need not know it."""
+        """Return the message of an error without the place of the league, for readers who need not know it.
+
+        The paths of files in the league folder are written relative to the folder.
+        """
         text = str(error)
         for place in (self.where, self._database.where):
             text = text.removeprefix(f"{place}: ")
-        return text
+        folder = re.escape(f"{self.folder}{os.sep}")
+        return re.sub(rf"(?<![^\s'\"(]){folder}", "", text)  # not in the middle of another path
 
     def _prepare(self, *, create: bool) -> None:
         """Create or migrate the league; see `open`."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import chdir
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -144,6 +146,30 @@ def test_error_does_not_say_where_the_league_is(client, league, path):
     assert response.status_code == 404
     assert str(league.folder) not in response.text
     assert path.rpartition("/")[2] in response.text
+
+
+@pytest.mark.parametrize("is_missing", [True, False], ids=["missing", "damaged"])
+def test_error_of_a_copy_of_a_bot_does_not_say_where_the_league_is(league, tmp_path, is_missing):
+    folder = shutil.copytree(league.folder, tmp_path / "league")
+    [copy] = (path for path in (folder / "bots" / "greedy").iterdir() if path.is_dir())
+    manifest = copy / "bot" / "bot.toml"
+    manifest.unlink() if is_missing else manifest.write_text("[wrong")
+    with League.open_read_only(folder) as opened:
+        response = Client(make_app(LeagueViews(opened))).get("/downloads/cup.zip")
+    assert response.status_code == 400
+    assert f"<p>{copy.relative_to(folder)}" in response.text
+    assert str(tmp_path) not in response.text
+
+
+@pytest.mark.parametrize("folder", ["league", "a/league", "."])
+def test_explained_error_has_paths_relative_to_the_league_folder(tmp_path, folder):
+    with chdir(tmp_path), League.open(Path(folder), create=True) as league:
+        error = UserError(
+            f"{league.folder / 'bots'}: see '{league.folder / 'bots/x'}', no-league/y"
+        )
+        assert league.explain(error) == "bots: see 'bots/x', no-league/y"
+        error = UserError(f"{league.folder}: the league's bot is gone")
+        assert league.explain(error) == "the league's bot is gone"
 
 
 def test_error_of_the_database_does_not_say_where_its_file_is(client, league, monkeypatch):
