@@ -39,7 +39,6 @@ from referee.reports.statistics import (
     SeatWorthRow,
     collusion_rows,
     crosstable_rows,
-    each_pair_once,
     luck_rows,
     machine_rows,
     pair_rows,
@@ -103,18 +102,21 @@ def show_crosstable(
         analysed = analyses(games)
         table = standings(store, choice, games, analysed)
     bots = {name: [row.bot for row in table if row.ruleset == name] for name in analysed}
-    pairs = {name: pair_rows(name, analysis.pairs()) for name, analysis in analysed.items()}
     if as_json:
         write(
             json_text(
-                [row for name in analysed for row in crosstable_rows(bots[name], pairs[name])]
+                [
+                    row
+                    for name, analysis in analysed.items()
+                    for row in crosstable_rows(name, bots[name], analysis.meetings())
+                ]
             )
         )
         return
     if not table:
         console.print("crosstable: none")
-    for name in analysed:
-        console.print(Crosstable(bots[name], pairs[name], f"crosstable, {name}"))
+    for name, analysis in analysed.items():
+        console.print(Crosstable(bots[name], analysis.meetings(), f"crosstable, {name}"))
 
 
 @app.command()
@@ -334,7 +336,7 @@ def collusion(
 def _pairs(league: Path, db: str | None, choice: GameFilter) -> tuple[PairRow, ...]:
     with League.open(league, create=False, db=db) as store:
         analysed = analyses(choice.columns(store))
-    return each_pair_once(
+    return tuple(
         row for name, analysis in analysed.items() for row in pair_rows(name, analysis.pairs())
     )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from referee.ratings.intervals import (
 from referee.ratings.transitivity import Transitivity
 from referee.ratings.trueskill import Settings
 from referee.ratings.win_shares import win_share_intervals
-from referee.result_columns import Flags, Floats, ResultColumns
+from referee.result_columns import Flags, Floats, Ints, ResultColumns
 
 _CHUNK = 2_000_000
 """Approximate upper limit of the items of one array in a fit, to save memory.
@@ -70,6 +71,31 @@ class BotFigures:
     """Mean points per game."""
     win_share: Estimate
     """Wins divided by games."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeetingFigures:
+    """The results of two bots in the games that both played. `PairFigures` describes the fields."""
+
+    first: str
+    second: str
+    meetings: int
+    matches: int
+    wins: int
+    draws: int
+    losses: int
+    better: float
+
+    def swap(self) -> MeetingFigures:
+        """Return the figures of the same pair in the other order."""
+        return replace(
+            self,
+            first=self.second,
+            second=self.first,
+            wins=self.losses,
+            losses=self.wins,
+            better=1 - self.better,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,14 +232,14 @@ class Analysis:
         )
 
     def pairs(self) -> tuple[PairFigures, ...]:
-        """Return the comparisons of all ordered pairs of different bots."""
+        """Return one comparison of every two bots, sorted by rating. The bot with the higher rating is the first."""
         bots = self.results.bots
-        return tuple(
-            self._pair(first, second)
-            for first in range(len(bots))
-            for second in range(len(bots))
-            if first != second
-        )
+        order = sorted(range(len(bots)), key=lambda bot: (-self.ratings[bot], bots[bot]))
+        return tuple(self._pair(first, second) for first, second in combinations(order, 2))
+
+    def meetings(self) -> tuple[MeetingFigures, ...]:
+        """Return the results of all ordered pairs of bots that met. Without intervals, this is much faster than `pairs`."""
+        return tuple(self._meetings.values())
 
     def pair(self, first: str, second: str) -> PairFigures:
         """Return the comparison of two bots. Raises ValueError if one of them has not played."""
@@ -300,13 +326,13 @@ class Analysis:
         return PairFigures(
             first=self.results.bots[first],
             second=self.results.bots[second],
-            meetings=meeting.games if meeting else 0,
+            meetings=meeting.meetings if meeting else 0,
             matches=meeting.matches if meeting else 0,
             wins=meeting.wins if meeting else 0,
             draws=meeting.draws if meeting else 0,
             losses=meeting.losses if meeting else 0,
             better=meeting.better if meeting else None,
-            lead=meeting.lead if meeting else None,
+            lead=self._leads.get((first, second)),
             rating_lead=replace(
                 interval,
                 low=interval.low if self._beaten[first, second] else None,
@@ -316,31 +342,46 @@ class Analysis:
         )
 
     @cached_property
-    def _meetings(self) -> dict[tuple[int, int], _Meeting]:
-        """For each ordered pair of bots that met: the figures from the games with both bots."""
-        certainty = Certainty(np.diff(self._sums.meetings.tocsc().indptr).astype(np.float64))
-        meetings = sum_over_matches(self._sums.meetings)
-        leads = sum_over_matches(self._sums.lead) / meetings
-        better = sum_over_matches(self._sums.better) / sum_over_matches(self._sums.compared)
-        drawn = quotient(
-            self._resampling.sums(self._sums.lead), self._resampling.sums(self._sums.meetings)
-        )
-        estimates = certainty.mean_intervals(leads, drawn)
+    def _meetings(self) -> dict[tuple[int, int], MeetingFigures]:
+        """For each ordered pair of bots that met: the results of the games with both bots."""
+        bots, sums = self.results.bots, self._sums
+        meetings, matches = sum_over_matches(sums.meetings), self._matches_of_pairs()
+        better = sum_over_matches(sums.better) / sum_over_matches(sums.compared)
         met = {}
-        for place, (first, second) in enumerate(self._sums.pairs.tolist()):
-            games, draws = int(meetings[place]), int(self._sums.pair_draws[place])
-            wins = int(self._sums.pair_wins[place])
-            met[first, second] = meeting = _Meeting(
-                games=games,
-                matches=int(certainty.matches[place]),
+        for place, (first, second) in enumerate(sums.pairs.tolist()):
+            games, draws = int(meetings[place]), int(sums.pair_draws[place])
+            wins = int(sums.pair_wins[place])
+            met[first, second] = meeting = MeetingFigures(
+                first=bots[first],
+                second=bots[second],
+                meetings=games,
+                matches=int(matches[place]),
                 wins=wins,
                 draws=draws,
                 losses=games - wins - draws,
                 better=float(better[place]),
-                lead=estimates[place],
             )
             met[second, first] = meeting.swap()
         return met
+
+    @cached_property
+    def _leads(self) -> dict[tuple[int, int], Estimate]:
+        """For each ordered pair of bots that met: `PairFigures.lead`."""
+        sums = self._sums
+        leads = sum_over_matches(sums.lead) / sum_over_matches(sums.meetings)
+        drawn = quotient(self._resampling.sums(sums.lead), self._resampling.sums(sums.meetings))
+        certainty = Certainty(self._matches_of_pairs().astype(np.float64))
+        found = {}
+        for (first, second), lead in zip(
+            sums.pairs.tolist(), certainty.mean_intervals(leads, drawn), strict=True
+        ):
+            found[first, second], found[second, first] = lead, lead.negate()
+        return found
+
+    def _matches_of_pairs(self) -> Ints:
+        """Return the (P,) number of matches in which each pair met."""
+        matches: Ints = np.diff(self._sums.meetings.tocsc().indptr)
+        return matches
 
     @cached_property
     def _resampled_ratings(self) -> Floats:
@@ -390,26 +431,3 @@ class Analysis:
         """
         unexplained = self._opponents.scaled_residuals(values)
         return quotient(self._resampling.sums(unexplained), self._resampling.sums(self._sums.games))
-
-
-@dataclass(frozen=True, slots=True)
-class _Meeting:
-    """The figures from the games of one ordered pair of bots, as in `PairFigures`."""
-
-    games: int
-    matches: int
-    wins: int
-    draws: int
-    losses: int
-    better: float
-    lead: Estimate
-
-    def swap(self) -> _Meeting:
-        """Return the figures of the same pair in the other order."""
-        return replace(
-            self,
-            wins=self.losses,
-            losses=self.wins,
-            better=1 - self.better,
-            lead=self.lead.negate(),
-        )

@@ -5,7 +5,6 @@ The winner of a tournament by total points is named as in the rulebooks (ruling 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -29,7 +28,7 @@ from referee.rules.game import competition_ranks
 from referee.store import StoredMachine
 
 if TYPE_CHECKING:  # scipy takes a while to load
-    from referee.ratings.analysis import PairFigures
+    from referee.ratings.analysis import MeetingFigures, PairFigures
     from referee.ratings.collusion import CollusionFigures
     from referee.ratings.effects import LuckFigures, MachineFigures, SeatFigures
     from referee.ratings.judge import PairVerdict
@@ -250,45 +249,27 @@ class CrosstableRow:
     """`PairRow.ahead_in` against each other bot, by its name, in the order of the table."""
 
 
-def crosstable_rows(bots: Sequence[str], pairs: Iterable[PairRow]) -> list[CrosstableRow]:
-    """Return a row for each bot of one ruleset.
+def crosstable_rows(
+    ruleset: str, bots: Sequence[str], meetings: Iterable[MeetingFigures]
+) -> list[CrosstableRow]:
+    """Return a row for each bot of a ruleset.
 
     Args:
+        ruleset: the ruleset.
         bots: the bots in the order of the table.
-        pairs: two rows for each pair of bots, one for each direction.
+        meetings: the results of these bots, as `Analysis.meetings` returns them.
     """
-    row_of = {(row.bot, row.other): row for row in pairs}
+    share_of = {(each.first, each.second): each.better for each in meetings}
     return [
         CrosstableRow(
-            ruleset=row_of[bot, others[0]].ruleset,
+            ruleset=ruleset,
             rank=rank,
             bot=bot,
-            ahead_in={other: row_of[bot, other].ahead_in for other in others},
+            ahead_in={other: share_of.get((bot, other)) for other in others},
         )
         for rank, bot in enumerate(bots, 1)
         if (others := [other for other in bots if other != bot])
     ]
-
-
-def each_pair_once(rows: Iterable[PairRow]) -> tuple[PairRow, ...]:
-    """Keep one row for each pair: the one whose `bot` has the higher fit. Sort the kept rows, best bot first.
-
-    Args:
-        rows: two rows for each pair, one for each direction, grouped by ruleset.
-    """
-    found: list[PairRow] = []
-    for _, group in groupby(rows, key=lambda row: row.ruleset):
-        of_ruleset = list(group)
-        # each bot has a row against each other bot, so this sum is n times its fit minus the same constant for all
-        fits = defaultdict[str, float](float)
-        for row in of_ruleset:
-            fits[row.bot] += row.fit_more.value
-        order = {
-            bot: place for place, bot in enumerate(sorted(fits, key=lambda bot: (-fits[bot], bot)))
-        }
-        once = (row for row in of_ruleset if order[row.bot] < order[row.other])
-        found += sorted(once, key=lambda row: (order[row.bot], order[row.other]))
-    return tuple(found)
 
 
 def pair_rows(ruleset: str, pairs: Iterable[PairFigures]) -> tuple[PairRow, ...]:

@@ -22,9 +22,9 @@ from rich.text import Text
 from referee.reports.formats import Field, fields_of, quoted, visible
 
 if TYPE_CHECKING:  # these load numpy and scipy
+    from referee.ratings.analysis import MeetingFigures
     from referee.reports.game_rows import ChargeRow
     from referee.reports.rating_rows import HistoryRow
-    from referee.reports.statistics import PairRow
 
 _WRAPPED = 24
 """A column whose text may wrap asks for at most this width, in characters. Longer texts wrap."""
@@ -212,9 +212,9 @@ class Crosstable:
     of the columns.
     """
 
-    def __init__(self, bots: Sequence[str], pairs: Iterable[PairRow], title: str) -> None:
+    def __init__(self, bots: Sequence[str], meetings: Iterable[MeetingFigures], title: str) -> None:
         self._bots = bots
-        self._shares = {(row.bot, row.other): row.ahead_in for row in pairs}
+        self._shares = {(each.first, each.second): each.better for each in meetings}
         self._title = title
 
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:

@@ -16,13 +16,7 @@ from referee.reports.game_rows import GameRow, charge_rows, game_head, game_rows
 from referee.reports.playthrough import log_lines
 from referee.reports.rating_rows import RatingRow
 from referee.reports.selection import GameFilter
-from referee.reports.statistics import (
-    LuckRow,
-    NeighbourRow,
-    PairRow,
-    SeatWorthRow,
-    each_pair_once,
-)
+from referee.reports.statistics import LuckRow, NeighbourRow, PairRow, SeatWorthRow
 from referee.reports.tournament_rows import NextGameRow, StatusRow
 from referee.reports.verdicts import name_deviations
 from referee.roster.roster import Roster
@@ -279,7 +273,7 @@ def download(views: LeagueViews, file: str) -> tuple[bytes, str]:
             raise NotReadyError
         row_type, rows = RatingRow, ratings
     elif kind == "pairs":
-        row_type, rows = PairRow, each_pair_once(views.pairs(choice))
+        row_type, rows = PairRow, views.pairs(choice)
     else:
         raise NotFoundError(f"{file}: there is no such download")
     if ending == "csv":
@@ -309,14 +303,13 @@ def _rulesets(views: LeagueViews, links: Links, choice: GameFilter) -> list[Rule
     standings = views.standings(choice, patience_s=views.patience_s)
     if standings is None:
         return None
-    pairs, parts = views.pairs(choice), []
+    parts = []
     for ruleset, analysis in views.analyses(choice).items():
         rows = [row for row in standings if row.ruleset == ruleset]
         if not rows:
             continue
         (table,) = tables(RatingRow, rows, links, "Ratings")
-        compared = [row for row in pairs if row.ruleset == ruleset]
-        grid = crosstable([row.bot for row in rows], compared, links)
+        grid = crosstable([row.bot for row in rows], analysis.meetings(), links)
         deviations = list(name_deviations({ruleset: analysis}))
         parts.append(RulesetPart(ruleset, table, intervals(rows), grid, deviations))
     return parts

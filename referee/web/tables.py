@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from referee.ratings.analysis import MeetingFigures
 from referee.reports.formats import Field, fields_of, plain
-from referee.reports.statistics import PairRow
 from referee.web.templates import Links, cut
 
 AddressOf = Callable[[str], str | None]
@@ -127,7 +127,7 @@ class CrosstableCell(NamedTuple):
     """A cell of a crosstable: how the bot of the row did against the bot of the column."""
 
     share: str
-    """`PairRow.ahead_in` as a percentage. Empty on the diagonal, `-` if the two bots never met."""
+    """`MeetingFigures.better` as a percentage. Empty on the diagonal, `-` if the two bots never met."""
     counts: str
     """Wins, draws and losses."""
     shade: int | None
@@ -138,6 +138,9 @@ class CrosstableCell(NamedTuple):
     address: str | None
 
 
+_DIAGONAL = CrosstableCell("", "", None, "", None)
+
+
 class CrosstableRow(NamedTuple):
     """A row of a crosstable."""
 
@@ -145,36 +148,39 @@ class CrosstableRow(NamedTuple):
     cells: tuple[CrosstableCell, ...]
 
 
-def crosstable(bots: Sequence[str], pairs: Sequence[PairRow], links: Links) -> list[CrosstableRow]:
+def crosstable(
+    bots: Sequence[str], meetings: Iterable[MeetingFigures], links: Links
+) -> list[CrosstableRow]:
     """Return a row for each bot with a cell for each bot, both in the order of `bots`.
 
     Args:
         bots: the bots of one ruleset, best first.
-        pairs: the comparisons of these bots.
+        meetings: the results of these bots, as `Analysis.meetings` returns them.
         links: the addresses of the page.
     """
-    row_of_pair = {(row.bot, row.other): row for row in pairs}
+    met = {(each.first, each.second): each for each in meetings}
     return [
         CrosstableRow(
             CellText(cut(bot), links.bot(bot)),
-            tuple(_crosstable_cell(row_of_pair.get((bot, other)), links) for other in bots),
+            tuple(
+                _DIAGONAL if other == bot else _crosstable_cell(met.get((bot, other)), links)
+                for other in bots
+            ),
         )
         for bot in bots
     ]
 
 
-def _crosstable_cell(row: PairRow | None, links: Links) -> CrosstableCell:
-    """Return the cell of a comparison; `row` is None on the diagonal."""
-    if row is None:
-        return CrosstableCell("", "", None, "", None)
-    if row.ahead_in is None:
+def _crosstable_cell(met: MeetingFigures | None, links: Links) -> CrosstableCell:
+    """Return the cell of two bots; `met` is None if they never met."""
+    if met is None:
         return CrosstableCell("-", "", None, "", None)
-    share, counts = f"{100 * row.ahead_in:.0f}", f"{row.wins}-{row.draws}-{row.losses}"
+    share, counts = f"{100 * met.better:.0f}", f"{met.wins}-{met.draws}-{met.losses}"
     return CrosstableCell(
         share=share,
         counts=counts,
-        shade=round(_MAX_SHADE * row.ahead_in),
-        label=f"{share} {counts}: {cut(row.bot)} against {cut(row.other)},"
-        f" {row.wins} won, {row.draws} drawn, {row.losses} lost",
-        address=links.pair(row.bot, row.other),
+        shade=round(_MAX_SHADE * met.better),
+        label=f"{share} {counts}: {cut(met.first)} against {cut(met.second)},"
+        f" {met.wins} won, {met.draws} drawn, {met.losses} lost",
+        address=links.pair(met.first, met.second),
     )

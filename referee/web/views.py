@@ -198,7 +198,7 @@ class LeagueViews:
             return None
 
     def pairs(self, choice: GameFilter) -> tuple[PairRow, ...]:
-        """Return the comparisons of all ordered pairs of bots, ruleset by ruleset."""
+        """Return one comparison of every two bots, ruleset by ruleset; see `Analysis.pairs`."""
         return self._rows(choice, pair_rows, Analysis.pairs)
 
     def judge(self, choice: GameFilter) -> Judgement:

@@ -42,7 +42,6 @@ from referee.reports.selection import (
     rate_in_order,
     standings,
 )
-from referee.reports.statistics import pair_rows
 from referee.reports.terminal import Crosstable
 from referee.rules.ruleset import RULESETS
 from referee.schedule import Stage
@@ -103,8 +102,8 @@ def both_tables(league):
     analysed = analyses(games)
     table = standings(league, CHOICE, games, analysed)
     for name, analysis in analysed.items():
-        bots, pairs = [row.bot for row in table], pair_rows(name, analysis.pairs())
-        Console(file=io.StringIO()).print(Crosstable(bots, pairs, name))
+        bots = [row.bot for row in table]
+        Console(file=io.StringIO()).print(Crosstable(bots, analysis.meetings(), name))
 
 
 def from_zero() -> float:

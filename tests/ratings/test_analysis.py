@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -18,8 +19,8 @@ from simulated import (
     true_win_shares,
 )
 
-from referee.ratings.analysis import Analysis
-from referee.ratings.intervals import Estimate
+from referee.ratings.analysis import Analysis, MeetingFigures
+from referee.ratings.intervals import Estimate, Resampling
 from referee.result_columns import ResultColumns
 
 pytestmark = pytest.mark.unmeasured
@@ -70,9 +71,33 @@ def test_pairs_are_compared_in_both_directions():
     assert other.lead == one.lead.negate()
     assert one.rating_lead.value == pytest.approx(-other.rating_lead.value)
     assert one.chance + other.chance == pytest.approx(1)
-    assert {(pair.first, pair.second) for pair in found.pairs()} == {
-        (a, b) for a in "abc" for b in "abc" if a != b
+
+
+def test_every_two_bots_are_compared_once_with_the_better_one_first():
+    played = [duel("b", "a", 1), duel("c", "a", 2), duel("b", "d", 3), duel("d", "a", 4)]
+    found = analysis(*played, duel("b", "c", 5))
+    order = sorted("abcd", key=lambda bot: -found.ratings["abcd".index(bot)])
+    assert (order[0], order[-1]) == ("b", "a")
+    pairs = found.pairs()
+    assert [(pair.first, pair.second) for pair in pairs] == list(combinations(order, 2))
+    assert all(pair == found.pair(pair.first, pair.second) for pair in pairs)
+    equal = analysis(game_result(("b", "a"), (1, 1), (1, 1))).pairs()
+    assert [(pair.first, pair.second) for pair in equal] == [("a", "b")]
+
+
+def test_meetings_are_those_of_the_pairs_without_any_resample(monkeypatch):
+    found = analysis(FIRST, FORFEITED, TIED, duel("d", "a", 3))
+    with monkeypatch.context() as patch:
+        patch.setattr(Resampling, "from_matches", lambda _: 1 / 0)
+        meetings = found.meetings()
+    names = [field.name for field in fields(MeetingFigures)]
+    assert {(each.first, each.second) for each in meetings} == {
+        *permutations("abc", 2),
+        *permutations("ad", 2),
     }
+    for each in meetings:
+        pair = found.pair(each.first, each.second)
+        assert [getattr(each, name) for name in names] == [getattr(pair, name) for name in names]
 
 
 def test_one_match_gives_no_interval():

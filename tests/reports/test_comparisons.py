@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import re
+from itertools import permutations
 
 import pytest
 from rich.console import Console
 
-from referee.ratings.analysis import PairFigures
+from referee.ratings.analysis import MeetingFigures
 from referee.ratings.intervals import Estimate
 from referee.reports.formats import chance, estimate, percent_estimate
 from referee.reports.rating_rows import HistoryRow
-from referee.reports.statistics import crosstable_rows, each_pair_once, pair_rows
+from referee.reports.statistics import crosstable_rows
 from referee.reports.terminal import Crosstable, plot
 
 
-def pair(low, value, high, *, sure=0.5, first="a@1", second="b@1", better=0.25, meetings=8):
-    return PairFigures(
+def met(first, second, better):
+    return MeetingFigures(
         first=first,
         second=second,
-        meetings=meetings,
+        meetings=8,
         matches=2,
-        wins=meetings // 4,
+        wins=2,
         draws=0,
-        losses=meetings - meetings // 4,
-        better=better if meetings else None,
-        lead=Estimate(1.0, 0.5, 1.5) if meetings else None,
-        rating_lead=Estimate(value, low, high),
-        chance=sure,
+        losses=6,
+        better=better,
     )
 
 
@@ -68,15 +66,8 @@ def shown(renderable, width=80):
 
 
 def test_crosstable_has_every_bot_against_every_other():
-    rows = pair_rows(
-        "basic",
-        [
-            pair(0, 1, 2, first="a", second="b", better=0.255),
-            pair(0, 1, 2, first="b", second="a", better=0.745),
-            pair(0, 1, 2, first="a", second="c\x1b[31m", meetings=0),
-        ],
-    )
-    text = shown(Crosstable(["b", "a", "c\x1b[31m"], rows, "crosstable, basic"))
+    meetings = [met("a", "b", 0.255), met("b", "a", 0.745)]
+    text = shown(Crosstable(["b", "a", "c\x1b[31m"], meetings, "crosstable, basic"))
     lines = [line.split() for line in text.splitlines()]
     assert ["#", "bot", "1", "2", "3"] in lines
     assert ["1", "b", "·", "74", "-"] in lines
@@ -90,16 +81,8 @@ def test_crosstable_has_every_bot_against_every_other():
 @pytest.mark.parametrize("width", [30, 40, 80, 140])
 def test_crosstable_of_many_bots_is_split_into_tables_that_fit(width):
     bots = [f"bot_{number:02}@1.0" for number in range(1, 41)]
-    rows = pair_rows(
-        "basic",
-        [
-            pair(0, 1, 2, first=bot, second=other, better=1.0)
-            for bot in bots
-            for other in bots
-            if bot != other
-        ],
-    )
-    lines = shown(Crosstable(bots, rows, "crosstable, basic"), width).splitlines()
+    meetings = [met(bot, other, 1.0) for bot, other in permutations(bots, 2)]
+    lines = shown(Crosstable(bots, meetings, "crosstable, basic"), width).splitlines()
     assert max(map(len, lines)) <= width
     heads = [line.split() for line in lines if line.split()[:2] == ["#", "bot"]]
     assert all(head[2:] for head in heads)
@@ -140,33 +123,10 @@ def test_rating_is_drawn_over_the_games():
     assert plot(rows[:1], 80)
 
 
-def test_each_pair_has_one_row_with_the_better_bot_first():
-    both = [
-        pair(-3, -2, -1, first="a", second="b"),
-        pair(1, 2, 3, first="b", second="a"),
-        pair(-1, 0, 1, first="b", second="c"),
-        pair(-1, 0, 1, first="c", second="b"),
-        pair(-3, -2, -1, first="a", second="c"),
-        pair(1, 2, 3, first="c", second="a"),
-    ]
-    rows = [*pair_rows("basic", both), *pair_rows("duel", both[:2])]
-    assert [(row.ruleset, row.bot, row.other) for row in each_pair_once(rows)] == [
-        ("basic", "b", "c"),
-        ("basic", "b", "a"),
-        ("basic", "c", "a"),
-        ("duel", "b", "a"),
-    ]
-
-
 def test_crosstable_row_has_the_share_against_every_other_bot():
-    rows = pair_rows(
-        "basic",
-        [
-            pair(0, 1, 2, first="a", second="b", better=0.25),
-            pair(0, 1, 2, first="b", second="a", better=0.75),
-        ],
-    )
-    first, second = crosstable_rows(["b", "a"], rows)
-    assert (first.rank, first.bot, first.ahead_in) == (1, "b", {"a": 0.75})
-    assert (second.rank, second.bot, second.ahead_in) == (2, "a", {"b": 0.25})
-    assert crosstable_rows(["alone"], []) == []
+    meetings = [met("a", "b", 0.25), met("b", "a", 0.75)]
+    first, second, third = crosstable_rows("basic", ["b", "a", "c"], meetings)
+    assert (first.rank, first.bot, first.ahead_in) == (1, "b", {"a": 0.75, "c": None})
+    assert (second.rank, second.bot, second.ahead_in) == (2, "a", {"b": 0.25, "c": None})
+    assert (third.ruleset, third.ahead_in) == ("basic", {"b": None, "a": None})
+    assert crosstable_rows("basic", ["alone"], []) == []
