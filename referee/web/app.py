@@ -10,16 +10,20 @@ stranger's name in the header Host, so only known names are answered.
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import hashlib
 import re
 import time
 from collections.abc import Callable, Container, Hashable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Self
+from weakref import WeakValueDictionary
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -108,23 +112,27 @@ class _Endpoints:
     def __init__(self, views: LeagueViews) -> None:
         self._views = views
         self._kept = Cache(views.league.change_mark, time.monotonic, limit=_KEPT_PAGES)
+        self._first = WeakValueDictionary[Hashable, asyncio.Lock]()
+        """By the key of each page that is made for the first time: a lock. A request that waits for it needs no thread."""
 
-    def page(self, make: Callable[..., Page]) -> Callable[[Request], Response]:
+    def page(self, make: Callable[..., Page]) -> Endpoint:
         """Return an endpoint that shows a page. `make` gets the parts of the page's path by name."""
 
-        def respond(request: Request) -> Response:
-            return self._show(request, lambda: make(self._views, LINKS, **request.path_params))
+        async def respond(request: Request) -> Response:
+            return await self._show(
+                request, lambda: make(self._views, LINKS, **request.path_params)
+            )
 
         return respond
 
-    def league(self, request: Request) -> Response:
+    async def league(self, request: Request) -> Response:
         """Return the first page."""
-        return self._show(request, lambda: pages.league_page(self._views, LINKS))
+        return await self._show(request, lambda: pages.league_page(self._views, LINKS))
 
-    def games(self, request: Request) -> Response:
+    async def games(self, request: Request) -> Response:
         """Return a page of the list of games."""
         choice, number = pages.read_choice(request.query_params.multi_items())
-        return self._show(
+        return await self._show(
             request,
             lambda: pages.games_page(self._views, LINKS, choice, number),
             (choice, number),
@@ -142,11 +150,19 @@ class _Endpoints:
             content, media_type=media_type, headers={"content-disposition": "attachment"}
         )
 
-    def _show(self, request: Request, make: Callable[[], Page], query: Hashable = ()) -> Response:
-        """Return a page, made anew if the kept one is outdated. `query` is what the page depends on besides its path."""
-        rendered, newer_in_s = self._kept.look_up(
-            (_path(request), query), lambda: _Rendered.of(make())
-        )
+    async def _show(
+        self, request: Request, make: Callable[[], Page], query: Hashable = ()
+    ) -> Response:
+        """Return a page, made anew if the kept one is outdated. `query` is what the page depends on besides its path.
+
+        While a page is made for the first time, other requests for it wait here: in the cache, each would hold one of the few threads.
+        """
+        key = (_path(request), query)
+        turn = nullcontext() if key in self._kept else self._first.setdefault(key, asyncio.Lock())
+        async with turn:
+            rendered, newer_in_s = await run_in_threadpool(
+                self._kept.look_up, key, lambda: _Rendered.of(make())
+            )
         return rendered.response(request, newer_in_s)
 
 

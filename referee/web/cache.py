@@ -85,6 +85,12 @@ class Cache:
         self._lock = Lock()
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
 
+    def __contains__(self, key: Hashable) -> bool:
+        """Return True if there is a value, perhaps an outdated one."""
+        with self._lock:
+            entry = self._entries.get(key)
+            return entry is not None and entry.mark is not None
+
     def get(
         self, key: Hashable, make: Callable[[], Value], patience_s: float | None = None
     ) -> Value:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+import threading
 from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import httpx
 import pytest
 from client import HOST, Client, make_app
 from real_runs import place
@@ -250,6 +253,31 @@ def test_page_is_rendered_once_for_all_visitors(client, monkeypatch):
         assert client.get(f"/?random={number}").status_code == 200
         assert client.get("/games?bot=greedy").status_code == 200
     assert [page.title for page in rendered] == ["League", "Games"]
+
+
+async def test_requests_that_wait_for_the_first_making_of_a_page_hold_no_thread(views, monkeypatch):
+    made, league_page = [], pages.league_page
+    began, may_end = threading.Event(), threading.Event()
+
+    def make(*words):
+        made.append(words)
+        began.set()
+        assert may_end.wait(60)
+        return league_page(*words)
+
+    monkeypatch.setattr(pages, "league_page", make)
+    transport = httpx.ASGITransport(make_app(views))
+    async with httpx.AsyncClient(transport=transport, base_url=f"http://{HOST}") as client:
+        visits = [asyncio.create_task(client.get("/")) for _ in range(100)]
+        try:
+            assert await asyncio.to_thread(began.wait, 60)
+            for path in ("/static/style.css", "/games"):
+                assert (await asyncio.wait_for(client.get(path), 20)).status_code == 200
+        finally:
+            may_end.set()
+            shown = await asyncio.gather(*visits)
+    assert {each.status_code for each in shown} == {200}
+    assert len(made) == 1
 
 
 def test_page_is_rendered_anew_after_a_change(league, monkeypatch):

@@ -44,6 +44,13 @@ def test_value_is_made_once_while_the_league_stays_as_it_is(world):
     assert world.made == ["a"]
 
 
+def test_cache_contains_values_even_if_they_are_outdated(world):
+    cache, seen = world.cache(), []
+    cache.get("a", world.maker("a", part=lambda: seen.append("a" in cache)))
+    world.mark = 2
+    assert ("a" in cache, "b" in cache, seen) == (True, False, [False])
+
+
 def test_value_is_made_again_when_the_league_has_changed(world):
     cache = world.cache()
     cache.get("a", world.maker("a"))
