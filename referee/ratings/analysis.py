@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 
 from referee.ratings.collusion import OpponentEffects
+from referee.ratings.computed_once import ComputedOnce
 from referee.ratings.fit import covariance, find_beaten, fit
 from referee.ratings.intervals import (
     Certainty,
@@ -142,7 +142,7 @@ class Analysis:
         self._opponents = OpponentEffects(self._sums.games)
         self._by_bot = Certainty((self._sums.games > 0).sum(axis=0).astype(np.float64))
 
-    @cached_property
+    @ComputedOnce
     def ratings(self) -> Floats:
         """(n,) `BotFigures.rating` of each bot, without an interval."""
         priors = np.full((1, len(self.results.bots)), self._settings.mu)
@@ -155,7 +155,7 @@ class Analysis:
         )[0]
         return self._centred(fitted)
 
-    @cached_property
+    @ComputedOnce
     def centre(self) -> Flags:
         """(n,) True for the bots whose mean rating is `Settings.mu`.
 
@@ -174,7 +174,7 @@ class Analysis:
         often = largest & (won >= _OFTEN) & (lost >= _OFTEN)
         return often if often.sum() > 1 else largest
 
-    @cached_property
+    @ComputedOnce
     def _beaten(self) -> Flags:
         """(n, n) as `fit.find_beaten` returns it."""
         better, compared = (
@@ -195,12 +195,12 @@ class Analysis:
             for each, won, lost in zip(ratings, beat_all, lost_to_all, strict=True)
         ]
 
-    @cached_property
+    @ComputedOnce
     def transitivity(self) -> Transitivity:
         """Whether one number per bot explains the results."""
         return Transitivity(self.results.bots, self._sums, self._settings)
 
-    @cached_property
+    @ComputedOnce
     def _resampling(self) -> Resampling:
         return Resampling.from_matches(self.results.matches)
 
@@ -293,7 +293,7 @@ class Analysis:
         independent = difference @ self._covariance[np.ix_(pair, pair)] @ difference
         return float(_FURTHER_MATCHES * independent * games_per_match.max() / matches.min())
 
-    @cached_property
+    @ComputedOnce
     def _covariance(self) -> Floats:
         """(n, n) the covariance of the ratings if all games were independent."""
         compared, better = (
@@ -341,7 +341,7 @@ class Analysis:
             chance=self._chance_of_lead(first, second),
         )
 
-    @cached_property
+    @ComputedOnce
     def _meetings(self) -> dict[tuple[int, int], MeetingFigures]:
         """For each ordered pair of bots that met: the results of the games with both bots."""
         bots, sums = self.results.bots, self._sums
@@ -364,7 +364,7 @@ class Analysis:
             met[second, first] = meeting.swap()
         return met
 
-    @cached_property
+    @ComputedOnce
     def _leads(self) -> dict[tuple[int, int], Estimate]:
         """For each ordered pair of bots that met: `PairFigures.lead`."""
         sums = self._sums
@@ -383,7 +383,7 @@ class Analysis:
         matches: Ints = np.diff(self._sums.meetings.tocsc().indptr)
         return matches
 
-    @cached_property
+    @ComputedOnce
     def _resampled_ratings(self) -> Floats:
         """(B, n) the ratings in each resample.
 

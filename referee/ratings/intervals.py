@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 from math import isnan, sqrt
 
@@ -21,6 +20,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import ndtri, stdtr, stdtrit
 
+from referee.ratings.computed_once import ComputedOnce
 from referee.result_columns import NOBODY, Flags, Floats, Ints, ResultColumns
 
 CONFIDENCE = 0.95
@@ -274,7 +274,7 @@ class Resampling:
         """Return the (B, F) means of (M, F) values over the matches of each resample."""
         return self.sums(values) / self.sums(np.ones((len(values), 1)))
 
-    @cached_property
+    @ComputedOnce
     def _members(self) -> Matrix:
         """(G, M) 1 where the match belongs to the group, else 0."""
         matches = len(self.group)

@@ -24,11 +24,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtr
 
+from referee.ratings.computed_once import ComputedOnce
 from referee.ratings.fit import fit, hazard
 from referee.ratings.intervals import (
     CONFIDENCE,
@@ -99,7 +99,7 @@ class Transitivity:
         self._comparisons = int((sums.games > 0).sum()) - len(sums.games)
         """Upper limit of the number of independent comparisons: the sum over all matches of the number of bots minus 1."""
 
-    @cached_property
+    @ComputedOnce
     def p_value(self) -> float | None:
         """Probability of deviations at least as large as those of the results, if one number per bot explains them.
 
@@ -145,7 +145,7 @@ class Transitivity:
             )
         return tuple(figures)
 
-    @cached_property
+    @ComputedOnce
     def _sure(self) -> Flags:
         """(P,) `DeviationFigures.sure`.
 
@@ -158,7 +158,7 @@ class Transitivity:
         sure: Flags = self._standardised > np.quantile(largest, CONFIDENCE, method="higher")
         return sure
 
-    @cached_property
+    @ComputedOnce
     def _standardised(self) -> Floats:
         """(P,) the absolute deviation of each pair, in standard errors; 0 without a test."""
         return self._standardise(self._model.deviations)
@@ -169,7 +169,7 @@ class Transitivity:
         standardised: Floats = np.abs(deviations) * known / np.where(known, errors, 1)
         return standardised
 
-    @cached_property
+    @ComputedOnce
     def _flipped(self) -> Floats:
         """(B, P) `_Model.deviations` with a random sign of each match or group; B is 0 if no test is possible."""
         degrees_left = self._comparisons - self._model.rank

@@ -1,0 +1,48 @@
+"""Keep a value of an object that is computed when it is first needed. Several threads may need it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import RLock
+from typing import Any, Generic, Self, TypeVar, overload
+
+Value = TypeVar("Value")
+
+_LOCK = "_computed_once_lock"
+"""The attribute with the lock of an object. It is made with the first value."""
+
+
+class ComputedOnce(Generic[Value]):
+    """Make an attribute of a method. Its value is computed when it is first read, and kept.
+
+    Each object has a lock of its own, so a thread waits only for computations of the same object. `functools.cached_property` has
+    one lock for all objects of a class in Python 3.11: a thread with few games would wait for a thread with many. In later
+    versions it has no lock: two threads could compute the same value.
+
+    The class of the objects must not have `__slots__`.
+
+    Args:
+        compute: the method.
+    """
+
+    def __init__(self, compute: Callable[[Any], Value]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __set_name__(self, _owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, _owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, _owner: type) -> Value: ...
+    def __get__(self, instance: object | None, _owner: type) -> Self | Value:
+        """Return the value, computed if it is missing. Python does not call this if the object has the value."""
+        if instance is None:
+            return self
+        values = vars(instance)
+        with values.setdefault(_LOCK, RLock()):
+            if self._name not in values:
+                values[self._name] = self._compute(instance)
+            value: Value = values[self._name]
+        return value
