@@ -140,7 +140,7 @@ class Lobby:
     async def close(self) -> None:
         """End all games."""
         self._is_closed = True
-        await asyncio.gather(*map(self.leave, list(self._games)))
+        await asyncio.gather(*map(self._forget, list(self._games)))
 
     async def _make_room(self) -> None:
         """Forget old ended games. If `GAMES` games are being played, end one that may give way; raise UserError if there is none."""

@@ -143,6 +143,16 @@ async def test_close_ends_every_game(lobby):
     assert list(lobby.games()) == []
 
 
+async def test_close_ends_every_game_also_while_somebody_leaves_one(lobby):
+    numbers = [await lobby.start(WISH) for _ in range(GAMES)]
+    games = [lobby.game(number) for number in numbers]
+    leaving = asyncio.create_task(lobby.leave(numbers[0]))
+    await asyncio.sleep(0)
+    await lobby.close()
+    await leaving
+    assert all(game.closed for game in games)
+
+
 async def test_game_is_stored_only_on_request(lobby):
     without = lobby.game(await lobby.start(WISH))
     stored = lobby.game(await lobby.start(replace(WISH, store=True)))
