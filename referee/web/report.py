@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -76,8 +76,7 @@ def _new_folder(output: Path) -> Iterator[Path]:
         try:
             yield folder
             if exists:
-                for path in folder.iterdir():
-                    path.rename(output / path.name)
+                _move_files(folder, output)
                 folder.rmdir()
             else:
                 folder.chmod(0o755)
@@ -87,6 +86,19 @@ def _new_folder(output: Path) -> Iterator[Path]:
             raise
     except OSError as error:
         raise write_error(f"--output: {output} cannot be written", error) from error
+
+
+def _move_files(folder: Path, output: Path) -> None:
+    """Move all that is in `folder` into `output`, the first page last. If an error is raised, nothing of it stays in `output`."""
+    names = sorted((path.name for path in folder.iterdir()), key="index.html".__eq__)
+    try:
+        for name in names:
+            (folder / name).rename(output / name)
+    except BaseException:
+        for name in names:
+            with suppress(OSError):  # not moved yet
+                (output / name).rename(folder / name)
+        raise
 
 
 def _is_unfinished(path: Path) -> bool:

@@ -16,7 +16,7 @@ from playwright.sync_api import expect, sync_playwright
 from sample_league import GAMES, SampleLeague
 
 from referee.cli import web as cli
-from referee.errors import NotFoundError, UserError
+from referee.errors import NotFoundError, StoreError, UserError
 from referee.store.league import League
 from referee.web import pages
 from referee.web.report import ReportSize, _Report, write_report
@@ -195,6 +195,32 @@ def test_what_a_killed_report_has_left_is_removed(league, tmp_path, monkeypatch)
     (tmp_path / ".report-killed" / "static").mkdir(parents=True)
     write_report(LeagueViews(league), "cup", tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == WITHOUT_PAGES_OF_BOTS
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+def test_report_that_is_interrupted_while_its_files_are_moved_leaves_nothing(
+    league, tmp_path, monkeypatch, error
+):
+    list_pages = _Report._list_pages
+    monkeypatch.setattr(
+        _Report, "_list_pages", lambda *given: {"index": list_pages(*given)["index"]}
+    )
+    rename, moved = Path.rename, []
+
+    def rename_three(path, target):
+        moved.append(path.name)
+        if len(moved) == 4:
+            raise error
+        return rename(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", rename_three)
+        with pytest.raises((KeyboardInterrupt, StoreError)):
+            write_report(LeagueViews(league), "cup", tmp_path)
+    assert moved[3] == "index.html"
+    assert list(tmp_path.iterdir()) == []
+    write_report(LeagueViews(league), "cup", tmp_path)
+    assert len(list(tmp_path.iterdir())) == 4
 
 
 @pytest.mark.parametrize("output", [".", "link", "new/inner"])
