@@ -25,8 +25,9 @@ from referee.web.views import LeagueViews
 
 _LIVE_ONLY = ("live.js", "sit.*", "htmx*")
 """The assets that only a server needs."""
-_UNFINISHED = ".report-"
-"""The name of a folder with an unfinished report begins with this text."""
+_UNFINISHED = ".unfinished-report"
+"""The name of an empty file in the folder of an unfinished report. Only a folder that has it is removed: the name of the folder could
+also be that of a folder of the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def write_report(views: LeagueViews, name: str, output: Path) -> ReportSize:
 
 @contextmanager
 def _new_folder(output: Path) -> Iterator[Path]:
-    """Provide an empty folder that takes the place of `output` if no error is raised, and is removed otherwise.
+    """Provide a folder for the pages that takes the place of `output` if no error is raised, and is removed otherwise.
 
     An existing `output` is not replaced, because it may be the working directory or a link. Then the new folder is made inside
     `output`, and its files are moved into `output` at the end. Unfinished reports in it are removed first, so two reports must not
@@ -72,9 +73,11 @@ def _new_folder(output: Path) -> Iterator[Path]:
             shutil.rmtree(unfinished)
         place = output if exists else output.parent
         place.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=place))
+        folder = Path(tempfile.mkdtemp(prefix=".report-", dir=place))
         try:
+            (folder / _UNFINISHED).touch()
             yield folder
+            (folder / _UNFINISHED).unlink()
             if exists:
                 _move_files(folder, output)
                 folder.rmdir()
@@ -102,8 +105,8 @@ def _move_files(folder: Path, output: Path) -> None:
 
 
 def _is_unfinished(path: Path) -> bool:
-    """Return True if the name is that of an unfinished report, which a killed run may have left."""
-    return path.name.startswith(_UNFINISHED)
+    """Return True if the folder has an unfinished report, which a killed run may have left."""
+    return (path / _UNFINISHED).is_file()
 
 
 def _game_path(game_id: str) -> str:

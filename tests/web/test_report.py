@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sqlite3
 from collections import Counter
 from contextlib import chdir, closing
@@ -183,18 +184,32 @@ def test_histories_are_of_the_same_moment_as_the_report(tmp_path, monkeypatch):
     sample.league.close()
 
 
-def test_folder_with_files_is_refused_and_not_changed(league, tmp_path):
-    (tmp_path / "note.txt").write_text("mine")
+@pytest.mark.parametrize("name", ["note.txt", ".report-2026/note.txt"])
+def test_folder_with_files_is_refused_and_not_changed(league, tmp_path, name):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("mine")
     with pytest.raises(UserError, match=r"--output: .* is not an empty folder"):
         write_report(LeagueViews(league), "cup", tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["note.txt"]
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / name]
 
 
 def test_what_a_killed_report_has_left_is_removed(league, tmp_path, monkeypatch):
     monkeypatch.setattr(_Report, "_list_pages", lambda *_: {})
-    (tmp_path / ".report-killed" / "static").mkdir(parents=True)
-    write_report(LeagueViews(league), "cup", tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == WITHOUT_PAGES_OF_BOTS
+    write, output, killed = _Report.write, tmp_path / "pages", tmp_path / "killed"
+    output.mkdir()
+
+    def write_and_keep(report):
+        written = write(report)
+        shutil.copytree(output, killed)
+        return written
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_Report, "write", write_and_keep)
+        write_report(LeagueViews(league), "cup", output)
+    assert [path.name[:8] for path in killed.iterdir()] == [".report-"]
+    write_report(LeagueViews(league), "cup", killed)
+    for folder in (output, killed):
+        assert sorted(path.name for path in folder.iterdir()) == WITHOUT_PAGES_OF_BOTS
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
