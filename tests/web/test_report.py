@@ -222,20 +222,20 @@ def test_report_that_is_interrupted_while_its_files_are_moved_leaves_nothing(
     )
     rename, moved = Path.rename, []
 
-    def rename_three(path, target):
+    def rename_all_but_the_last(path, target):
         moved.append(path.name)
-        if len(moved) == 4:
+        if len(moved) == 5:
             raise error
         return rename(path, target)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "rename", rename_three)
+        patch.setattr(Path, "rename", rename_all_but_the_last)
         with pytest.raises((KeyboardInterrupt, StoreError)):
             write_report(LeagueViews(league), "cup", tmp_path)
-    assert moved[3] == "index.html"
+    assert moved[4] == "index.html"
     assert list(tmp_path.iterdir()) == []
     write_report(LeagueViews(league), "cup", tmp_path)
-    assert len(list(tmp_path.iterdir())) == 4
+    assert len(list(tmp_path.iterdir())) == 5
 
 
 @pytest.mark.parametrize("output", [".", "link", "new/inner"])
