@@ -25,7 +25,7 @@ from referee.cli.options import (
 )
 from referee.errors import Cause, RefereeError, UserError, did_you_mean
 from referee.match.play import GameSetup
-from referee.match.replay import Difference, replay_moves
+from referee.match.replay import Difference, make_game, replay_moves
 from referee.records import BotId, GameRecord
 from referee.reports.formats import json_text
 from referee.reports.game_rows import (
@@ -214,9 +214,9 @@ def find_position(text: str, bots: int, league: Path, db: str | None) -> Positio
         raise UserError(
             f"--from: {game_id} ends with move {last + 1}; choose a number from 0 to {last}"
         )
-    game = Game(record.ruleset, bots, record.deck)
     events: list[Event] = []
     try:
+        game = make_game(record)
         for step in islice(replay_moves(record), move):
             game = step.game
             events += step.events

@@ -43,16 +43,24 @@ class Difference(Exception):
     """A record differs from its replay, or has an impossible time or measurement. The message names the first difference."""
 
 
+def make_game(record: GameRecord) -> Game:
+    """Return the game of a record before its first move.
+
+    Raises Difference if the rules allow no such game: the deck has wrong cards, or the number of seats is wrong.
+    """
+    try:
+        return Game(record.ruleset, len(record.seating), record.deck)
+    except ValueError as error:
+        raise Difference(str(error)) from error
+
+
 def replay_moves(record: GameRecord) -> Iterator[ReplayedMove]:
     """Replay a record move by move.
 
     Raises Difference at the first error: wrong cards in the deck, a move or a result that breaks the rules, a
     wrong move of the stand-in, or a strike or forfeit without its consequences.
     """
-    try:
-        game = Game(record.ruleset, len(record.seating), record.deck)
-    except ValueError as error:
-        raise Difference(str(error)) from error
+    game = make_game(record)
     _check_faults(record)
     stand_ins = _StandInCheck(record)
     for index, move in enumerate(record.moves):

@@ -15,7 +15,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from referee.match.replay import replay_moves
+from referee.match.replay import make_game, replay_moves
 from referee.records import Fault, GameRecord, Move
 from referee.reports.formats import NOTHING, counts_name, group_name, spaced, visible
 from referee.rules.actions import DecisionKind
@@ -245,12 +245,12 @@ def playthrough(record: GameRecord, *, tables: bool = False) -> Iterator[Rendera
         record: the game.
         tables: True to yield the table before each turn too.
 
-    Raises `referee.match.replay.Difference` at the first move that the rules do not allow.
+    Raises `referee.match.replay.Difference` if the deck is wrong, and at the first move that the rules do not allow.
     """
     names = record.names
     narrator = Narrator(names)
     if tables:
-        yield table_view(Game(record.ruleset, len(names), record.deck), names)
+        yield table_view(make_game(record), names)
     for number, step in enumerate(replay_moves(record)):
         faults = (fault for fault in record.faults if fault.move == number)
         yield from narrator.move(step.move, step.events, faults)
@@ -265,7 +265,7 @@ def playthrough(record: GameRecord, *, tables: bool = False) -> Iterator[Rendera
 def log_lines(record: GameRecord) -> list[str]:
     """Return the lines of `playthrough` without tables, as plain texts.
 
-    Raises `referee.match.replay.Difference` at the first move that the rules do not allow.
+    Raises `referee.match.replay.Difference` if the deck is wrong, and at the first move that the rules do not allow.
     """
     return [
         (part.text if isinstance(part, Line) else part).plain

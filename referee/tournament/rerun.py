@@ -21,10 +21,9 @@ from referee.bots.process import BotProcess
 from referee.clocks import UNLIMITED_US, SeatClock
 from referee.errors import PROCESS_CAUSES, BotFault, Cause, Forfeit, NotFoundError
 from referee.match.play import EventLog
-from referee.match.replay import has_no_times, replay_moves
+from referee.match.replay import has_no_times, make_game, replay_moves
 from referee.protocol import messages
 from referee.records import Fault, GameRecord, Move, Reply, Request
-from referee.rules.game import Game
 from referee.sandbox.folders import run_folder
 from referee.sandbox.launcher import Launcher, Output
 from referee.store.league import League
@@ -63,7 +62,7 @@ class StoredSeat:
         for _ in replay_moves(record):  # checks the record
             pass
         end = self._end_of_requests()
-        game = Game(record.ruleset, len(record.seating), record.deck)
+        game = make_game(record)
         events, clock = EventLog(len(record.seating)), SeatClock(record.clocks)
         for number, move in enumerate(record.moves):
             decision = game.decision
@@ -224,7 +223,7 @@ def _make_seat_start(stored: StoredSeat) -> SeatStart:
     start = messages.game_start(
         stored.opaque_id,
         rules=record.ruleset,
-        view=Game(record.ruleset, len(record.seating), record.deck).view(stored.seat),
+        view=make_game(record).view(stored.seat),
         clocks=record.clocks,
         seed=stored.seed or 0,
         names=stored.names,

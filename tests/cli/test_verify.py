@@ -74,6 +74,10 @@ def one_move_less(record):
     return replace(record, moves=record.moves[:-1])
 
 
+def one_card_less(record):
+    return replace(record, deck=record.deck[1:])
+
+
 def more_patience(record):
     return replace(record, max_strikes=record.max_strikes + 1)
 
@@ -276,6 +280,22 @@ def test_command_refuses_a_tournament_with_an_unknown_schedule(here, database, c
     done = here.referee("tournament", *command)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"referee: league: tournament cup: {says}\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("game", "replay", "cup-1", "--tables"),
+        ("play", "random", "greedy", "--from", "cup-1:0"),
+        ("bots", "debug", "random", "cup-1", "--seat", "0"),
+    ],
+    ids=" ".join,
+)
+def test_game_with_a_wrong_deck_is_named(here, database, command):
+    change(database, "cup-1", with_=one_card_less)
+    done = here.referee(*command)
+    assert done.returncode == 1
+    assert "referee: cup-1 is not correct: the deck " in done.stderr
 
 
 def remove(database, game):

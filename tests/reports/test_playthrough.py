@@ -139,6 +139,13 @@ def test_wrong_record_is_shown_up_to_the_difference():
         list(told)
 
 
+@pytest.mark.parametrize("tables", [False, True])
+def test_record_with_a_wrong_deck_cannot_be_shown(tables):
+    game = record()
+    with pytest.raises(Difference, match="deck"):
+        list(playthrough(replace(game, deck=game.deck[1:]), tables=tables))
+
+
 def table():
     lying = Table(RULESETS["duel"], 2, deck=[1, 2, 3])
     lying.hands[0][7], lying.hands[0][JOKER], lying.hand_sizes[0] = 2, 1, 3
