@@ -2,10 +2,15 @@
 
 The games of a match may depend on each other, because they usually share a deal. So the variance of a bot's share
 differs from the variance that it would have if the games were independent. The design effect (Kish, Survey Sampling, 1965) is
-the true variance divided by that of independent games. The results of one bot estimate it badly after few matches. But it is about the same for all bots,
-because they play the same kind of matches. So the design effect of a bot is a weighted mean of its own estimate and
-of the estimate from all bots. The more matches the bot played, the more its own estimate counts. For a bot that won
-no game or all games, its own estimate is 1.
+the true variance divided by that of independent games. The results of one bot estimate it badly after few matches. But it is usually about the same for
+all bots, because they play the same kind of matches. So the design effect of a bot is a weighted mean of its own
+estimate and of the estimate from all bots. The more matches the bot played, the more its own estimate counts. For a
+bot that won no game or all games, its own estimate is 1.
+
+The design effects of the bots can also be unlike. For example, two nearly identical bots play many matches, the hand
+decides most of them, and each bot wins one game. Then the estimate from all bots is nearly 0, which is wrong for the
+bots that did not play these matches. So if the own estimates of the bots differ by more than chance explains, the
+estimate from all bots counts as at least 1, the design effect of independent games.
 
 A bot wins more against weak opponents than against strong ones. The schedule fixes the opponents, so these
 differences are not random and must not count as variance. The variance is computed only from the differences between
@@ -26,6 +31,9 @@ _COMMON_WEIGHT = 20.0
 """The estimate from all bots counts as much as a bot's own estimate with this many degrees of freedom."""
 _PRIOR_WEIGHT = 1.0
 """The weight of a design effect of 1 in the estimate from all bots, in degrees of freedom. It matters after very few matches."""
+_UNLIKE = 2.0
+"""The design effects are unlike if the own estimates of the bots have a larger mean squared distance from the estimate from all bots than
+this, in standard errors. If all bots have the same design effect, it is about 1. With 2, plain round robins get intervals that are up to 2 % wider."""
 _NEGLIGIBLE = 1e-6
 """If the squared differences between the matches of a bot, in seats and in the strengths of opponents, add up to less than this, they are
 rounding errors."""
@@ -42,18 +50,33 @@ def win_share_intervals(sums: MatchSums) -> list[Estimate]:
     variances, freedom = _estimate_variances(sums, shares)
     # Usually a game has one winner, so the wins of n - 1 bots fix those of the last.
     total = freedom.sum() * (1 - 1 / len(shares))
-    weights = freedom * spread
-    if weights.any():
-        pooled = (freedom * variances * games).sum() / weights.sum()
-        common = (total * pooled + _PRIOR_WEIGHT) / (total + _PRIOR_WEIGHT)
-    else:
-        common = 1.0
     own = np.divide(variances * games, spread, out=np.ones(len(shares)), where=spread > 0)
+    common = _combine(own, freedom, freedom * spread, total)
     effects = (freedom * own + _COMMON_WEIGHT * common) / (freedom + _COMMON_WEIGHT)
     # an estimate for one bot is not more certain than that for all bots together
     effect_freedom = np.minimum(freedom + _COMMON_WEIGHT, total + _PRIOR_WEIGHT)
     quantiles = np.where(freedom > 0, stdtrit(effect_freedom, (1 + CONFIDENCE) / 2), np.nan)
     return wilson_intervals(shares, games / effects, quantiles)
+
+
+def _combine(own: Floats, freedom: Floats, weights: Floats, total: float) -> float:
+    """Return the design effect from all bots: at least 1 if the design effects of the bots are unlike.
+
+    Args:
+        own: (n,) the estimates of each bot.
+        freedom: (n,) their degrees of freedom.
+        weights: (n,) how much each estimate counts.
+        total: the degrees of freedom of all estimates together.
+    """
+    if not weights.any():
+        return 1.0
+    common = float(
+        (total * np.average(own, weights=weights) + _PRIOR_WEIGHT) / (total + _PRIOR_WEIGHT)
+    )
+    # an estimate with f degrees of freedom has a variance of about 2 common**2 / f
+    distances = freedom * (own / common - 1) ** 2 / 2
+    are_unlike = distances[weights > 0].mean() > _UNLIKE
+    return max(1.0, common) if are_unlike else common
 
 
 def _estimate_variances(sums: MatchSums, shares: Floats) -> tuple[Floats, Floats]:

@@ -82,6 +82,38 @@ def test_two_bots_after_four_matches_have_the_interval_of_the_formula():
         assert (found.low, found.high) == pytest.approx((wanted.low, wanted.high), rel=1e-3)
 
 
+def test_matches_that_the_hand_decides_do_not_narrow_the_interval_of_other_bots():
+    """The own estimate of a and b is 4/3 with 3 degrees of freedom, that of c and d is 0: too unlike for a common one below 1."""
+    ranks = [(1, 2), (1, 2), (2, 1), (2, 1)]
+    played = [game_result("ab", each, match=match) for match, each in enumerate(ranks)]
+    for match in range(4, 34):
+        played += [game_result(bots, (1, 2), match=match) for bots in ("cd", "dc")]
+    found = win_share_intervals(
+        sum_matches(ResultColumns.from_results(played).by_ruleset()["basic"])
+    )
+    games = 4 / ((3 * 4 / 3 + 20 * 1) / 23)
+    quantile = 2.069  # of Student's t with 3 + 20 degrees of freedom
+    half = np.array([0.5])
+    [wanted] = wilson_intervals(half, np.array([games]), np.array([quantile]))
+    for each in found[:2]:
+        assert (each.low, each.high) == pytest.approx((wanted.low, wanted.high), rel=1e-3)
+
+
+def test_a_frequent_pair_of_alike_bots_leaves_the_intervals_of_the_others_wide_enough():
+    """Without the limit of 1, only 88 of 100 intervals of the other bots cover the true share."""
+    rng = np.random.default_rng(2)
+    seating, more = tables(6, 2, 3), tables(2, 2, 300)
+    covered = []
+    for _ in range(100):
+        skills = rng.normal(25, 3, 6)
+        skills[1] = skills[0]
+        results = join(play(skills, seating, rng), play(skills, more, rng, luck=0.97))
+        found = win_share_intervals(sum_matches(results))
+        truth = true_win_shares(skills, np.concatenate([seating, more]))
+        covered += map(covers, found[2:], truth[2:])
+    assert np.mean(covered) >= 0.93
+
+
 def test_variance_from_differences_of_neighbours_has_fewer_degrees_of_freedom():
     """Each of three bots meets two others of unlike strength, in four matches."""
     results = play(np.array([75.0, 50.0, 25.0]), circle(3, 2, 4), np.random.default_rng(1))
@@ -110,21 +142,22 @@ def test_matches_with_more_opponents_do_not_make_the_interval_wider():
     assert width(first) < 0.1
 
 
-def join(two, three):
-    """Return the games of two seats and then those of three seats."""
+def join(one, other):
+    """Return the games of `one` and then those of `other`, which may have more seats."""
+    more = other.bot.shape[1] - one.bot.shape[1]
 
     def wide(values, fill):
-        return np.pad(values, ((0, 0), (0, 1)), constant_values=fill)
+        return np.pad(values, ((0, 0), (0, more)), constant_values=fill)
 
     return replace(
-        three,
-        ruleset=np.concatenate([two.ruleset, three.ruleset]),
-        match=np.concatenate([two.match, three.match + two.matches]),
-        bot=np.concatenate([wide(two.bot, -1), three.bot]),
-        score=np.concatenate([wide(two.score, 0), three.score]),
-        rank=np.concatenate([wide(two.rank, 0), three.rank]),
-        forfeited=np.concatenate([wide(two.forfeited, 0), three.forfeited]),
-        strikes=np.concatenate([wide(two.strikes, 0), three.strikes]),
-        machine=np.concatenate([two.machine, three.machine]),
-        fresh_deal=np.concatenate([two.fresh_deal, three.fresh_deal]),
+        other,
+        ruleset=np.concatenate([one.ruleset, other.ruleset]),
+        match=np.concatenate([one.match, other.match + one.matches]),
+        bot=np.concatenate([wide(one.bot, -1), other.bot]),
+        score=np.concatenate([wide(one.score, 0), other.score]),
+        rank=np.concatenate([wide(one.rank, 0), other.rank]),
+        forfeited=np.concatenate([wide(one.forfeited, 0), other.forfeited]),
+        strikes=np.concatenate([wide(one.strikes, 0), other.strikes]),
+        machine=np.concatenate([one.machine, other.machine]),
+        fresh_deal=np.concatenate([one.fresh_deal, other.fresh_deal]),
     )
