@@ -27,7 +27,8 @@ from referee.cli.options import (
     write,
 )
 from referee.ratings.collusion import collusion_figures
-from referee.ratings.effects import luck_figures, machine_figures, seat_figures
+from referee.ratings.effects import luck_figures, seat_figures
+from referee.ratings.machines import machine_figures
 from referee.reports.formats import json_text
 from referee.reports.selection import GameFilter, analyses, standings
 from referee.reports.statistics import (

@@ -30,8 +30,9 @@ from referee.store import StoredMachine
 if TYPE_CHECKING:  # scipy takes a while to load
     from referee.ratings.analysis import MeetingFigures, PairFigures
     from referee.ratings.collusion import CollusionFigures
-    from referee.ratings.effects import LuckFigures, MachineFigures, SeatFigures
+    from referee.ratings.effects import LuckFigures, SeatFigures
     from referee.ratings.judge import PairVerdict
+    from referee.ratings.machines import MachineFigures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
