@@ -1,6 +1,6 @@
 """Estimate on which machines a bot does better than on others.
 
-In the shapes of arrays, M is the number of matches. G and S are the games and seats of `ResultColumns`.
+In the shapes of arrays, M is the number of matches, K of machines, N of games of a bot, and B of resamples. G and S are the games and seats of `ResultColumns`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
-from referee.ratings.intervals import Certainty, Estimate, Resampling
-from referee.result_columns import NOBODY, Flags, Floats, ResultColumns
+from referee.ratings.intervals import Certainty, Estimate, Matrix, Resampling
+from referee.result_columns import NOBODY, Flags, Floats, Ints, ResultColumns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +34,7 @@ class MachineFigures:
     that plays them.
     """
     lead: Estimate | None
-    """Points per game of the bot on this machine minus its points on other machines, in the same matches; see `_lead_on_machine`. Each
+    """Points per game of the bot on this machine minus its points on other machines, in the same matches; see `_leads_on_machines`. Each
     score counts without the mean points of its seat, because a machine may play some seatings more often. None if `matches` is 0."""
 
 
@@ -43,28 +44,50 @@ def machine_figures(results: ResultColumns) -> tuple[MachineFigures, ...]:
     Games without a machine do not count.
     """
     known = results.select(results.machine != NOBODY)
-    return tuple(_estimate_machines(known)) if len(known) else ()
+    found = _estimate_machines(known) if len(known) else ()
+    return tuple(sorted(found, key=lambda figures: figures.machine))  # keeps the order of the bots
 
 
 def _estimate_machines(results: ResultColumns) -> Iterator[MachineFigures]:
+    """Yield the figures bot by bot."""
     points = _points_beyond_the_seat(results)
-    sound = np.logical_not(results.forfeited.any(axis=1, keepdims=True))
+    sound = np.logical_not(results.forfeited.any(axis=1))
     resampling = Resampling.from_matches(results.matches)
-    for machine in np.unique(results.machine).tolist():
-        here = results.machine == machine
-        for bot, name in enumerate(results.bots):
-            is_seat = results.bot == bot
-            is_seat_here = is_seat & here[:, None]
-            if is_seat_here.any():
-                matches, lead = _lead_on_machine(results, points, is_seat & sound, here, resampling)
-                yield MachineFigures(
-                    machine=machine,
-                    bot=name,
-                    games=int(is_seat_here.sum()),
-                    forfeits=int(results.forfeited[is_seat_here].sum()),
-                    matches=matches,
-                    lead=lead,
-                )
+    for name, (game, seat) in zip(results.bots, _list_seats(results), strict=True):
+        machines, machine = np.unique(results.machine[game], return_inverse=True)
+        forfeits = np.bincount(machine, results.forfeited[game, seat], len(machines))
+        counts = sound[game]
+        leads = _leads_on_machines(
+            results.match[game[counts]],
+            points[game[counts], seat[counts]],
+            machine[counts, None] == np.arange(len(machines)),
+            resampling,
+        )
+        columns = zip(
+            machines.tolist(),
+            np.bincount(machine, minlength=len(machines)).tolist(),
+            forfeits.tolist(),
+            *leads,
+            strict=True,
+        )
+        for number, games, lost, matches, lead in columns:
+            yield MachineFigures(
+                machine=number,
+                bot=name,
+                games=games,
+                forfeits=int(lost),
+                matches=matches,
+                lead=lead if matches else None,
+            )
+
+
+def _list_seats(results: ResultColumns) -> list[tuple[Ints, Ints]]:
+    """Return for each bot the row numbers of its games, and its seat in each of them."""
+    game, seat = np.nonzero(results.bot != NOBODY)
+    bot = results.bot[game, seat]
+    ends = np.cumsum(np.bincount(bot, minlength=len(results.bots)))
+    parts = np.split(np.argsort(bot, kind="stable"), ends[:-1])
+    return [(game[part], seat[part]) for part in parts]
 
 
 def _points_beyond_the_seat(results: ResultColumns) -> Floats:
@@ -76,40 +99,36 @@ def _points_beyond_the_seat(results: ResultColumns) -> Floats:
     return points
 
 
-def _lead_on_machine(
-    results: ResultColumns, points: Floats, is_seat: Flags, here: Flags, resampling: Resampling
-) -> tuple[int, Estimate | None]:
-    """Return the number of matches that count, and the lead of a bot on a machine; see `MachineFigures`.
+def _leads_on_machines(
+    match: Ints, points: Floats, here: Flags, resampling: Resampling
+) -> tuple[list[int], list[Estimate]]:
+    """Return for each of K machines the number of matches that count, and the lead of a bot; see `MachineFigures`.
 
     The lead is the slope of a linear regression with an intercept for each match: the points of the bot, explained by whether the game
-    was played on this machine (1) or on another one (0).
+    was played on this machine (1) or on another one (0). It is NaN for a machine without a match that counts.
 
     Args:
-        results: the games of one ruleset.
-        points: (G, S) see `_points_beyond_the_seat`.
-        is_seat: (G, S) True in the seat of the bot.
-        here: (G,) True for the games on the machine.
-        resampling: resamples of the matches of `results`.
+        match: (N,) the match of each game of the bot.
+        points: (N,) its points; see `_points_beyond_the_seat`.
+        here: (N, K) True in the column of the machine of the game.
+        resampling: resamples of all matches.
     """
-    played = is_seat.any(axis=1)
-    match = results.match[played]
+    own, place = np.unique(match, return_inverse=True)
+    by_match = _incidence(place, np.arange(len(match)), (len(own), len(match)))
+    centred = here - (by_match @ here / by_match.sum(axis=1)[:, None])[place]
+    products = np.asarray(by_match @ (centred * points[:, None]))
+    squares = np.asarray(by_match @ centred**2)
+    sums = sparse.csr_array(np.concatenate([products, squares], axis=1))
+    among_all = _incidence(own, np.arange(len(own)), (len(resampling.group), len(own)))
+    drawn = resampling.sums(among_all @ sums)  # (B, 2 K)
+    above, below = np.split(drawn, 2, axis=1)
+    matches = (squares > 0).sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):  # perhaps no match counts
+        values, leads = products.sum(axis=0) / squares.sum(axis=0), above / below
+    certainty = Certainty(matches.astype(np.float64))
+    return matches.tolist(), certainty.mean_intervals(values, leads)
 
-    def sums(values: Floats) -> Floats:
-        """Return the (M,) sums of a value of each game of the bot."""
-        return np.bincount(match, values, results.matches).astype(np.float64)
 
-    games = np.maximum(1, sums(np.ones(len(match))))
-    gained = (points * is_seat).sum(axis=1)[played]
-    is_here = here[played].astype(np.float64)
-    centred = is_here - (sums(is_here) / games)[match]
-    by_match = np.stack([sums(centred * gained), sums(centred**2)], axis=1)
-    matches = int((by_match[:, 1] > 0).sum())
-    if not matches:
-        return 0, None
-    total = by_match.sum(axis=0)
-    drawn = resampling.sums(by_match)
-    with np.errstate(divide="ignore", invalid="ignore"):  # a resample may have no match that counts
-        leads = (drawn[:, 0] / drawn[:, 1])[:, None]
-    certainty = Certainty(np.array([float(matches)]))
-    [lead] = certainty.mean_intervals(np.array([total[0] / total[1]]), leads)
-    return matches, lead
+def _incidence(rows: Ints, columns: Ints, shape: tuple[int, int]) -> Matrix:
+    """Return a matrix with a 1 at each row and column, and 0 elsewhere."""
+    return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)

@@ -93,3 +93,24 @@ def test_forfeits_are_counted_where_they_happened():
     for each in found:
         charged = (each.machine, each.bot) == (2, "bot01")
         assert each.forfeits == (each.games if charged else 0)
+
+
+def test_bot_that_forfeited_all_games_has_no_lead():
+    results = on_machines(at_random(2))
+    found = machine_figures(replace(results, forfeited=results.bot == 1))
+    assert {each.lead for each in found if each.bot == "bot01"} == {None}
+    assert {each.matches for each in found if each.bot == "bot01"} == {0}
+
+
+def test_lead_is_the_slope_of_a_regression_with_an_intercept_for_each_match():
+    results = on_machines(at_random(3))
+    beyond = results.score - results.score.mean(axis=0)
+    found = machine_figures(results)
+    assert len(found) == 3 * 6
+    for each in found:
+        game, seat = np.nonzero(results.bot == results.bots.index(each.bot))
+        here = (results.machine[game] == each.machine).astype(float)
+        _, place = np.unique(results.match[game], return_inverse=True)
+        inputs = np.column_stack([here, np.eye(place.max() + 1)[place]])
+        slope, *_ = np.linalg.lstsq(inputs, beyond[game, seat], rcond=None)[0]
+        assert each.lead.value == pytest.approx(slope)
