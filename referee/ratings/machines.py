@@ -34,8 +34,11 @@ class MachineFigures:
     that plays them.
     """
     lead: Estimate | None
-    """Points per game of the bot on this machine minus its points on other machines, in the same matches; see `_leads_on_machines`. Each
-    score counts without the mean points of its seat, because a machine may play some seatings more often. None if `matches` is 0."""
+    """A weighted mean over the matches that count; None if `matches` is 0.
+
+    The value of a match is the mean points of the bot in its games on this machine minus those in its games on other machines. The
+    weight is h o / (h + o) for h games on this machine and o games on others; see `_leads_on_machines`. First the mean points
+    of the seat in all games that count are subtracted from each score, because a machine may play some seatings more often."""
 
 
 def machine_figures(results: ResultColumns) -> tuple[MachineFigures, ...]:
@@ -50,8 +53,8 @@ def machine_figures(results: ResultColumns) -> tuple[MachineFigures, ...]:
 
 def _estimate_machines(results: ResultColumns) -> Iterator[MachineFigures]:
     """Yield the figures bot by bot."""
-    points = _points_beyond_the_seat(results)
     sound = np.logical_not(results.forfeited.any(axis=1))
+    points = _points_beyond_the_seat(results, sound)
     resampling = Resampling.from_matches(results.matches)
     for name, (game, seat) in zip(results.bots, _list_seats(results), strict=True):
         machines, machine = np.unique(results.machine[game], return_inverse=True)
@@ -90,11 +93,16 @@ def _list_seats(results: ResultColumns) -> list[tuple[Ints, Ints]]:
     return [(game[part], seat[part]) for part in parts]
 
 
-def _points_beyond_the_seat(results: ResultColumns) -> Floats:
-    """Return the (G, S) points minus the mean points of the seat at tables of the same size."""
+def _points_beyond_the_seat(results: ResultColumns, sound: Flags) -> Floats:
+    """Return the (G, S) points minus the mean points of the seat in the sound games at tables of the same size.
+
+    Args:
+        results: the games.
+        sound: (G,) True for a game without a forfeit. The points of other games are not changed.
+    """
     points = results.score.astype(np.float64)
-    sizes = results.seats
-    for size in np.unique(sizes).tolist():
+    sizes = np.where(sound, results.seats, 0)
+    for size in np.unique(sizes[sound]).tolist():
         points[sizes == size] -= points[sizes == size].mean(axis=0)
     return points
 
@@ -105,7 +113,8 @@ def _leads_on_machines(
     """Return for each of K machines the number of matches that count, and the lead of a bot; see `MachineFigures`.
 
     The lead is the slope of a linear regression with an intercept for each match: the points of the bot, explained by whether the game
-    was played on this machine (1) or on another one (0). It is NaN for a machine without a match that counts.
+    was played on this machine (1) or on another one (0). This is the weighted mean that `MachineFigures.lead` describes. It is NaN
+    for a machine without a match that counts.
 
     Args:
         match: (N,) the match of each game of the bot.

@@ -130,8 +130,8 @@ class MachineRow:
     points_more: Annotated[
         Estimate | None, Column("points more [95 %]", right=True, show=estimate(2), interval=True)
     ]
-    """Points per game of the bot on this machine minus its points on other machines, in the same matches. First the mean
-    points of the seat are subtracted from each score. None if `matches` is 0."""
+    """Points per game of the bot on this machine minus its points on other machines, as a weighted mean over the matches; see
+    `MachineFigures.lead`. None if `matches` is 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

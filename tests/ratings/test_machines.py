@@ -114,3 +114,15 @@ def test_lead_is_the_slope_of_a_regression_with_an_intercept_for_each_match():
         inputs = np.column_stack([here, np.eye(place.max() + 1)[place]])
         slope, *_ = np.linalg.lstsq(inputs, beyond[game, seat], rcond=None)[0]
         assert each.lead.value == pytest.approx(slope)
+
+
+def test_games_with_a_forfeit_do_not_change_the_worth_of_a_seat():
+    """The stand-in loses all games of seat 0, and each machine always gets the same seatings."""
+    results = on_machines(lambda games: games % 2 + 1)
+    forfeited = np.zeros_like(results.forfeited)
+    forfeited[results.match < 100, 0] = True
+    lost = replace(results, forfeited=forfeited, score=results.score - 50 * forfeited)
+    alone = results.select(~forfeited.any(axis=1))
+    before = {(each.machine, each.bot): each.lead.value for each in machine_figures(alone)}
+    for each in machine_figures(lost):
+        assert each.lead.value == pytest.approx(before[each.machine, each.bot])
