@@ -36,8 +36,8 @@ class SeatFigures:
 class LuckFigures:
     """What causes the variance of points at tables of one size: three shares with the sum 1.
 
-    The variance is that of the points of a seat in one game. Differences between the mean points of games do not
-    count.
+    The variance is the sum of three: those that come from the hand, from the bots, and from everything else. Differences
+    between the mean points of games do not count.
     """
 
     seats: int
@@ -47,7 +47,7 @@ class LuckFigures:
     At tables of two seats, a match counts only if the same two bots have more than one whole match.
     """
     deviation: float
-    """Standard deviation: the square root of the variance."""
+    """The square root of the variance. The points of two seats of a game differ by the square root of 2 times as much (root mean square)."""
     hand: Estimate
     """Share caused by the hand and the seat, whichever bot has them."""
     bots: Estimate

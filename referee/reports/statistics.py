@@ -146,7 +146,7 @@ class LuckRow:
     """Number of seats of the table."""
     matches: Annotated[int, Column("matches", right=True)]
     deviation: Annotated[float, Column("deviation", right=True, show=decimal(1))]
-    """Standard deviation of the points of a seat in one game, around the mean points of the game."""
+    """The square root of the sum of the variances that come from the hand, from the bots and from the rest; see `LuckFigures.deviation`."""
     hand: Annotated[
         Estimate, Column("hand [95 %]", right=True, show=percent_estimate, interval=True)
     ]

@@ -122,6 +122,14 @@ def test_strength_of_bots_is_not_counted_as_luck():
     assert found.hand.low >= 0
 
 
+@pytest.mark.parametrize(("seats", "luck"), [(2, 0.0), (2, 0.5), (4, 0.5)])
+def test_two_seats_differ_by_the_root_of_2_times_the_deviation(seats, luck):
+    results = simulated(seats=seats, luck=luck)
+    [found] = luck_figures(results)
+    leads = results.score[:, :-1] - results.score[:, 1:]
+    assert found.deviation == pytest.approx(np.sqrt((leads**2).mean() / 2), rel=0.02)
+
+
 def test_games_with_fresh_deals_do_not_count_for_luck():
     results = simulated()
     fresh = results.match >= results.matches - 100
