@@ -314,7 +314,7 @@ class TransitivityRow:
     """The bot of the pair that ranks higher more often than predicted."""
     other: Annotated[str, Column("other", wrap=True)]
     matches: Annotated[int, Column("matches", right=True, drop=2)]
-    """Number of matches in which one of the two bots ranked higher at least once."""
+    """Number of matches with a decided comparison of the pair."""
     decided: Annotated[int, Column("decided", right=True, drop=1)]
     """Number of games in which one of the two bots ranked higher and neither forfeited."""
     ahead_in: Annotated[

@@ -152,7 +152,7 @@ def test_forfeits_are_left_out():
         for number, bots in enumerate(permutations("abc", 2))
     ]
     with_forfeits, without = transitivity(*circle(), *forfeits), transitivity(*circle())
-    assert [each.decided for each in with_forfeits.pairs()] == [20, 20, 20]
+    assert [(each.matches, each.decided) for each in with_forfeits.pairs()] == [(10, 20)] * 3
     assert with_forfeits.p_value == without.p_value
 
 
