@@ -8,6 +8,7 @@ In the shapes of arrays, M is the number of matches, n of bots, N of ordered pai
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isnan
 
@@ -26,6 +27,8 @@ from referee.ratings.intervals import (
 )
 from referee.result_columns import NOBODY, Floats, Ints, ResultColumns
 
+_CHUNK = 2_000_000
+"""Approximate upper limit of the items of one array of resamples, to save memory. More pairs are resampled in several parts."""
 _LEAST = 1e-6
 """A sum of squares below this comes from rounding, and counts as 0."""
 _PRACTICAL = 1.5
@@ -130,16 +133,20 @@ def collusion_figures(results: ResultColumns) -> tuple[CollusionFigures, ...]:
     pairs = _PairEffects(sums, Resampling.from_matches(results.matches))
     if not len(pairs.bots):
         return ()
-    certainty = Certainty(pairs.matches)
     practical = _PRACTICAL * _deviation_in_a_game(results)
-    lowest = pairs.excess - certainty.deviation(pairs.drawn) * _quantiles(certainty.freedom)
+    deviations, intervals = np.empty_like(pairs.excess), list[Estimate]()
+    for part, drawn in pairs.draw():
+        certainty = Certainty(pairs.matches[part])
+        deviations[part] = certainty.deviation(drawn)
+        intervals += certainty.mean_intervals(pairs.excess[part], drawn)
+    lowest = pairs.excess - deviations * _quantiles(Certainty(pairs.matches).freedom)
     limits = np.maximum(pairs.style_limits(), practical)
     suspicious = (pairs.excess > limits) & (lowest > practical)
     columns = zip(
         pairs.bots.tolist(),
         pairs.matches.tolist(),
         *(each.tolist() for each in pairs.means(sums)),
-        certainty.mean_intervals(pairs.excess, pairs.drawn),
+        intervals,
         limits.tolist(),
         suspicious.tolist(),
         strict=True,
@@ -176,19 +183,30 @@ class _PairEffects:
         inputs = _inputs(met, self.bots[:, 0], there)
         explained = inputs @ opponents.inverse
         self.matches: Floats = np.asarray(met.sum(axis=0)).reshape(-1)
-        size = self.matches - (inputs * explained).sum(axis=1)
+        size = self.matches - np.einsum("ij,ij->i", inputs, explained)
         kept = np.flatnonzero((size > _LEAST) & np.isfinite(left).all())
         self.bots, self.matches, self._met = self.bots[kept], self.matches[kept], met[:, kept]
         """`matches` has (N,) the number of matches with both bots, `_met` (M, N) 1 for each of them."""
-        own = self._met.copy()
-        match = np.repeat(np.arange(len(there)), np.diff(own.indptr))
-        own.data = left[match, self.bots[own.indices, 0]]
+        self._explained, self._size = explained[kept], size[kept]
+        self._own = self._met.copy()
+        match = np.repeat(np.arange(len(there)), np.diff(self._own.indptr))
+        self._own.data = left[match, self.bots[self._own.indices, 0]]
         usual = np.concatenate([left, there * (left.sum(axis=1, keepdims=True) - left)], axis=1)
-        drawn = resampling.sums(own) - resampling.sums(usual) @ explained[kept].T
-        self.drawn = drawn / size[kept]
-        """(B, N) `excess` times `enlargement`, in each resample."""
-        self.excess = np.asarray(own.sum(axis=0)).reshape(-1) / size[kept] / opponents.enlargement
+        self._usual, self._resampling = resampling.sums(usual), resampling
+        total: Floats = np.asarray(self._own.sum(axis=0)).reshape(-1)
+        self.excess: Floats = total / self._size / opponents.enlargement
         """(N,) points per game."""
+
+    def draw(self) -> Iterator[tuple[slice, Floats]]:
+        """Yield `excess` times `enlargement` in each resample, for a part of the pairs at a time.
+
+        Each item is the part, as a slice of the N pairs, and the (B, pairs of the part) values.
+        """
+        pairs = max(1, _CHUNK // self._resampling.draws)
+        for begin in range(0, len(self.bots), pairs):
+            part = slice(begin, begin + pairs)
+            own = self._resampling.sums(self._own[:, part])
+            yield part, (own - self._usual @ self._explained[part].T) / self._size[part]
 
     def style_limits(self) -> Floats:
         """Return the (N,) excesses that styles explain, in points per game; NaN if there are too few other pairs.
@@ -200,9 +218,9 @@ class _PairEffects:
         """
         bot, other = self.bots.T
         pairs, size = len(bot), self.bots.max(initial=-1) + 1
-        causes = np.zeros((pairs, 2 * size))
-        causes[np.arange(pairs), bot], causes[np.arange(pairs), size + other] = 1, 1
-        free = pairs - np.linalg.matrix_rank(causes.T @ causes, hermitian=True)
+        pair, cause = np.tile(np.arange(pairs), 2), np.concatenate([bot, size + other])
+        causes = sparse.csr_array((np.ones(2 * pairs), (pair, cause)), shape=(pairs, 2 * size))
+        free = pairs - np.linalg.matrix_rank((causes.T @ causes).toarray(), hermitian=True)
         if free <= 2:  # noqa: PLR2004 - the excesses of the two bots themselves
             return np.full(pairs, np.nan)
         squares = np.zeros((size, size))

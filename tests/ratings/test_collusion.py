@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import binom
 from simulated import BETA, play, styles, tables
 
+from referee.ratings import collusion
 from referee.ratings.collusion import (
     _deviation_in_a_game,
     _PairEffects,
@@ -129,6 +130,15 @@ def test_limit_of_a_pair_comes_from_the_excesses_of_the_other_bots():
 def test_pairs_share_the_error_of_the_test_against_the_practical_limit():
     # the quantile 1 - 0.05 / 10 of Student's t with 9 degrees of freedom
     assert _quantiles(np.full(10, 9.0)) == pytest.approx(3.250, rel=1e-3)
+
+
+def test_pairs_that_are_resampled_in_parts_have_the_same_figures(monkeypatch):
+    together = collusion_figures(simulated())
+    monkeypatch.setattr(collusion, "_CHUNK", 7 * 2_000)  # seven pairs at a time
+    for part, whole in zip(collusion_figures(simulated()), together, strict=True):
+        assert part.excess.low == pytest.approx(whole.excess.low)
+        assert part.excess.high == pytest.approx(whole.excess.high)
+        assert (part.limit, part.suspicious) == (whole.limit, whole.suspicious)
 
 
 def test_a_large_excess_among_many_is_no_hint():
