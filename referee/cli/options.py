@@ -231,7 +231,7 @@ ColumnsOption = Annotated[
         "--columns",
         metavar="NAMES",
         help="Show only these columns, in this order, such as bot,mu,sigma. Their names are the titles in the table, or the"
-        " keys of the JSON.",
+        " keys of the JSON; each key of an interval names the whole column.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -285,17 +285,20 @@ def find_fields(row_type: type, names: str) -> tuple[Field, ...]:
 
     Args:
         row_type: the type of the rows.
-        names: the names of columns, with commas between them. A column is named by its key, or by its title in the
-            table without brackets: `fit` for `fit [95 %]`. Case is ignored; a space is a `_`.
+        names: the names of columns, with commas between them. A column is named by one of its keys, or by its title in the
+            table, with or without the bracket: `fit`, `fit_low` and `fit [95 %]` all name the column with the keys `fit`,
+            `fit_low` and `fit_high`. Case is ignored; a space is a `_`.
 
     Raises UserError if one of the names is not that of a column.
     """
-    known = {title_key(field.column): field for field in fields_of(row_type)}
-    known |= {field.key: field for field in fields_of(row_type)}
+    fields = fields_of(row_type)
+    known = {_as_key(field.column.title): field for field in fields}
+    known |= {title_key(field.column): field for field in fields}
+    known |= {key: field for field in fields for key in keys_of(row_type, [field])}
     wanted = [_as_key(name.strip()) for name in names.split(",")]
     for name in wanted:
         if name not in known:
-            keys = [field.key for field in fields_of(row_type)]
+            keys = [field.key for field in fields]
             raise UserError(
                 f"--columns: no column {name!r}{did_you_mean(name, known)}; there are {', '.join(keys)}"
             )

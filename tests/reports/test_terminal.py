@@ -249,6 +249,11 @@ def test_column_is_found_by_its_title_and_by_its_key(name):
     assert [field.key for field in find_fields(PairRow, f"bot, {name}")] == ["bot", "points_more"]
 
 
+@pytest.mark.parametrize("name", ["fit", "fit_low", "fit_high", "fit [95 %]", "FIT"])
+def test_column_of_an_interval_is_named_by_each_of_its_keys_and_by_its_title(name):
+    assert [field.key for field in find_fields(RatingRow, f"bot, {name}")] == ["bot", "fit"]
+
+
 def test_unknown_column_is_refused_with_the_most_similar_one():
     with pytest.raises(UserError, match=r"no column 'fitt' \(did you mean 'fit'\?\); there are "):
         find_fields(RatingRow, "bot,fitt")
