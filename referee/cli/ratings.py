@@ -157,7 +157,9 @@ def _read_history(
 
 
 def _show_diagrams(name: str, history: Sequence[HistoryRow]) -> None:
+    """Draw the rating of a bot in each ruleset in which it has played at least two rounds."""
     for ruleset in dict.fromkeys(row.ruleset for row in history):
-        console.print(f"{name}, {ruleset}", style="bold")
         own = [row for row in history if row.ruleset == ruleset]
-        write(plot(own, min(console.width, 100)))
+        if len(own) > 1:
+            console.print(f"{name}, {ruleset}", style="bold")
+            write(plot(own, min(console.width, 100)))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -264,25 +265,30 @@ _MARGIN = 24
 _LEGEND = "Middle line: mu. Upper and lower line: mu + 2 sigma and mu - 2 sigma."
 _HEIGHT = 16
 """Height of a diagram, in lines."""
+_TICK = 10
+"""Width between two ticks of the horizontal axis, in characters. It is fixed in plotille."""
 
 
 def plot(rows: Sequence[HistoryRow], width: int) -> str:
     """Draw a bot's rating over its games with three lines: mu - 2 sigma, mu and mu + 2 sigma. The legend is above the diagram.
 
+    The diagram is as wide as possible with ticks at whole numbers of games.
+
     Args:
-        rows: the history of the bot in one ruleset, at least one row.
-        width: the width of the diagram with its labels, in characters.
+        rows: the history of the bot in one ruleset, at least two rows.
+        width: the largest width of the diagram with its labels, in characters.
     """
     import plotille  # noqa: PLC0415 - takes a while to load
 
+    games = [row.games for row in rows]
+    games_per_tick = ceil(max(games) * _TICK / max(20, width - _MARGIN))
     figure = plotille.Figure()
-    figure.width, figure.height = max(20, width - _MARGIN), _HEIGHT
+    figure.width, figure.height = ceil(max(games) * _TICK / games_per_tick), _HEIGHT
     figure.with_colors = False
     figure.x_label, figure.y_label = "games", "rating"
     figure.x_ticks_fkt = lambda low, _high: f"{low:.0f}"
     figure.y_ticks_fkt = lambda low, _high: f"{low:z.1f}"
-    games = [row.games for row in rows]
     for sigmas in (-2, 0, 2):
         figure.plot(games, [row.mu + sigmas * row.sigma for row in rows])
-    figure.set_x_limits(min_=0, max_=max(games))
+    figure.set_x_limits(min_=0, max_=figure.width * games_per_tick / _TICK)
     return f"{_LEGEND}\n{figure.show()}"

@@ -18,6 +18,7 @@ from real_runs import BIN, SAMPLE_BOTS, SEED, place
 from referee.cli import playing
 from referee.cli.app import app
 from referee.cli.options import Output, console, notes
+from referee.cli.ratings import _show_diagrams
 from referee.errors import StoreError
 from referee.reports.formats import keys_of
 from referee.reports.game_rows import GameRow
@@ -310,6 +311,16 @@ def test_seed_is_secret_until_the_end(here):
     )
     assert "There is no winner yet: " in said
     checked_output(here, "verify", "--league", "open")
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_rating_is_drawn_from_the_second_round_on(capsys, rounds):
+    rows = [
+        HistoryRow(ruleset="basic", tournament="cup", round=n, games=n, mu=25, sigma=8, rating=1)
+        for n in range(1, rounds + 1)
+    ]
+    _show_diagrams("a@1", rows)
+    assert ("a@1, basic" in capsys.readouterr().out) == (rounds == 2)
 
 
 def test_stored_game_can_be_shown_and_replayed(here):

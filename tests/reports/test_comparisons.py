@@ -98,19 +98,7 @@ def test_crosstable_of_many_bots_is_split_into_tables_that_fit(width):
 
 
 def test_rating_is_drawn_over_the_games():
-    rows = [
-        HistoryRow(
-            ruleset="basic",
-            tournament="cup",
-            round=n,
-            games=4 * n,
-            mu=25 + n,
-            sigma=8 / n,
-            rating=0.0,
-        )
-        for n in range(1, 9)
-    ]
-    legend, *lines = plot(rows, 80).splitlines()
+    legend, *lines = plot(history(rounds=8, games=4), 80).splitlines()
     text = "\n".join(lines)
     assert legend == "Middle line: mu. Upper and lower line: mu + 2 sigma and mu - 2 sigma."
     assert max(map(len, lines)) <= 80
@@ -120,7 +108,33 @@ def test_rating_is_drawn_over_the_games():
     assert len(set(labels)) == 16
     assert "(games)" in text
     assert any("\u2800" < char <= "\u28ff" for char in text)
-    assert plot(rows[:1], 80)
+
+
+@pytest.mark.parametrize("rounds", [2, 3, 4, 7, 9, 31, 97, 1000])
+@pytest.mark.parametrize("width", [40, 60, 80, 100])
+def test_ticks_are_at_whole_numbers_of_games(rounds, width):
+    lines = plot(history(rounds=rounds, games=1), width).splitlines()
+    ticks = [int(label) for label in lines[-1].split("|")[1].split()]
+    assert ticks == list(range(0, ticks[-1] + 1, ticks[1]))
+    drawn = max(map(len, lines[2:-2])) - len("    12.2 | ")
+    assert drawn == pytest.approx(rounds * 10 / ticks[1], abs=3)  # a tick each 10 characters
+    assert max(map(len, lines[1:])) <= max(width, 44)
+
+
+def history(*, rounds, games):
+    """Return the history of a bot that played so many rounds, each with so many games."""
+    return [
+        HistoryRow(
+            ruleset="basic",
+            tournament="cup",
+            round=n,
+            games=games * n,
+            mu=25 + n,
+            sigma=8 / n,
+            rating=0.0,
+        )
+        for n in range(1, rounds + 1)
+    ]
 
 
 def test_crosstable_row_has_the_share_against_every_other_bot():
