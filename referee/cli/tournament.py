@@ -10,9 +10,11 @@ from statistics import fmean
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from referee.cli.options import (
     DEFAULT_LEAGUE,
+    UNSOUND,
     ColumnsOption,
     CsvOption,
     DbOption,
@@ -23,16 +25,17 @@ from referee.cli.options import (
     WideOption,
     check_format,
     console,
+    notes,
     parse_path,
     show_rows,
     show_table,
     write,
 )
-from referee.errors import UserError, count_text
+from referee.errors import RefereeError, UserError, count_text
 from referee.ratings.stopping import StopCondition
 from referee.records import BotId
 from referee.reports.bot_rows import FaultRow, fault_rows
-from referee.reports.formats import duration, json_text
+from referee.reports.formats import duration, json_text, visible
 from referee.reports.rating_rows import RatingRow
 from referee.reports.selection import GameFilter, current_ratings
 from referee.reports.statistics import PointsRow, name_winners, points_rows
@@ -50,7 +53,7 @@ from referee.reports.tournament_rows import (
     machine_status_rows,
     plan_rows,
     status_rows,
-    tournament_rows,
+    tournament_row,
 )
 from referee.reports.verdicts import judge_newest_look, name_deviations
 from referee.roster import PERSON
@@ -208,6 +211,8 @@ def status(
 ) -> None:
     """Show the progress and the faults of a tournament, or list all tournaments.
 
+    If some tournaments cannot be read, the list has the others, standard error names those that cannot, and the exit code is 1.
+
     Example: referee tournament status demo
     """
     check_format(as_json=as_json, as_csv=as_csv)
@@ -215,7 +220,7 @@ def status(
         raise UserError("--columns: not allowed with NAME and --json, which print several tables")
     with League.open(league, create=False, db=db) as store:
         if name is None:
-            rows = tournament_rows(store.tournaments())
+            rows, errors = _list_tournaments(store)
             show_rows(
                 TournamentRow,
                 rows,
@@ -225,6 +230,10 @@ def status(
                 wide=wide,
                 columns=columns,
             )
+            for error in errors:
+                notes.print(Text(visible(f"referee: {error}")), soft_wrap=True)
+            if errors:
+                raise typer.Exit(UNSOUND)
             return
         with store.one_moment():  # a driver may store games meanwhile
             tournament = find_state(store, name)
@@ -252,6 +261,17 @@ def status(
         show_table(FaultRow, faults, "faults", wide=wide)
         for number, part in enumerate(tournament.parts):
             _print_commitment(number, part)
+
+
+def _list_tournaments(store: League) -> tuple[list[TournamentRow], list[RefereeError]]:
+    """Return a row for each tournament that can be read, and the errors of the others."""
+    rows, errors = list[TournamentRow](), list[RefereeError]()
+    for each in store.tournaments():
+        try:
+            rows.append(tournament_row(each))
+        except RefereeError as error:
+            errors.append(error)
+    return rows, errors
 
 
 def _status_object(

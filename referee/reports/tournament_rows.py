@@ -119,10 +119,11 @@ def tournament_rows(tournaments: Iterable[StoredTournament]) -> tuple[Tournament
     Raises UserError if this version of the referee does not know the format of a stored configuration or the algorithm
     of its schedule, and RefereeError if a configuration is damaged.
     """
-    return tuple(map(_tournament_row, tournaments))
+    return tuple(map(tournament_row, tournaments))
 
 
-def _tournament_row(tournament: StoredTournament) -> TournamentRow:
+def tournament_row(tournament: StoredTournament) -> TournamentRow:
+    """Return the row of one stored tournament. Raises the errors of `tournament_rows`."""
     try:
         config = from_canonical_json(tournament.config)
     except UserError as error:

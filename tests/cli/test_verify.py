@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import zlib
 from dataclasses import replace
@@ -257,16 +258,34 @@ def test_tournament_of_a_newer_version_is_refused(here, database, what):
     assert done.stderr == f"referee: league: tournament cup: {says}\n"
 
 
+def add_tournament(database, name):
+    """Add a copy of the tournament, with its first game only, which is not played."""
+    for table, changed in (
+        ("tournaments", {"id": 99, "name": name}),
+        ("matches", {"id": 99, "tournament_id": 99}),
+        ("games", {"id": 99, "name": f"{name}-1", "match_id": 99}),
+    ):
+        old = database.execute(f"SELECT * FROM {table} ORDER BY id LIMIT 1")  # noqa: S608
+        row = dict(zip([each[0] for each in old.description], old.fetchone(), strict=True))
+        places = ", ".join("?" * len(row))
+        database.execute(f"INSERT INTO {table} VALUES ({places})", tuple((row | changed).values()))  # noqa: S608
+
+
 @pytest.mark.parametrize(
     ("config", "reason"),
     [("{}", "format: Field required"), ('{"format":1,"x":1}', "file: Field required")],
 )
-def test_list_of_tournaments_names_the_damaged_one(here, database, config, reason):
-    database.execute("UPDATE tournaments SET config = ?", (config,))
-    done = here.referee("tournament", "status")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("referee: tournament cup is damaged: its configuration: ")
-    assert reason in done.stderr
+def test_list_of_tournaments_names_the_damaged_one_and_has_the_others(
+    here, database, config, reason
+):
+    add_tournament(database, "other")
+    database.execute("UPDATE tournaments SET config = ? WHERE name = 'cup'", (config,))
+    done = here.referee("tournament", "status", "--json")
+    assert done.returncode == 1
+    assert [row["tournament"] for row in json.loads(done.stdout)] == ["other"]
+    [line] = done.stderr.splitlines()
+    assert line.startswith("referee: tournament cup is damaged: its configuration: ")
+    assert reason in line
 
 
 @pytest.mark.parametrize(
