@@ -25,7 +25,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from referee import __version__
 from referee.cli import handle_interrupts, interrupt_signals
 from referee.cli.completion import CompletedCommand
-from referee.cli.options import INTERRUPTED, UNSOUND, USER_ERROR, prepare_output
+from referee.cli.options import INTERRUPTED, UNSOUND, USER_ERROR, prepare_output, write
 from referee.errors import RefereeError, UserError, cut_middle, describe_shortage
 from referee.reports.formats import visible
 
@@ -274,7 +274,7 @@ def _tidy_help(command: Any) -> None:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        sys.stdout.write(f"referee {__version__}\n")
+        write(f"referee {__version__}")
         raise typer.Exit
 
 

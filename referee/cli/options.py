@@ -36,6 +36,9 @@ _BRAILLE = "\u2800\u28ff"
 _FULL_WIDTH = 100_000
 """The width, in characters, of output that has no width: a file, a pipe, and a table with `--wide`."""
 
+_UNREAD = {errno.EPIPE, errno.EIO}
+"""The errors of every write to a pipe without a reader, and to a closed terminal."""
+
 if TYPE_CHECKING:
     from referee.bots.logs import LogSettings
 
@@ -62,9 +65,21 @@ class Output(Console):
         try:
             super().__exit__(*exc)
         except OSError as error:
-            if error.errno != errno.EIO:  # the error of every write to a closed terminal
-                raise
-            self.on_broken_pipe()
+            self._give_up(error)
+
+    def write(self, text: str) -> None:
+        """Write a text without wrapping or colours, and flush."""
+        try:
+            self.file.write(text)
+            self.file.flush()
+        except OSError as error:
+            self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        """Discard all further output if nobody can read it any more. Raise other errors of a write."""
+        if error.errno not in _UNREAD:
+            raise error
+        self.on_broken_pipe()
 
     def on_broken_pipe(self) -> None:
         """Discard all further output. The command goes on, because a running tournament must still store its games."""
@@ -177,8 +192,7 @@ def check_format(*, as_json: bool, as_csv: bool) -> None:
 
 def write(text: str) -> None:
     """Print a text without wrapping or colours."""
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
-    sys.stdout.flush()
+    console.write(text if text.endswith("\n") else text + "\n")
 
 
 UNSOUND = 1
