@@ -128,11 +128,12 @@ class Workshop:
         With `from_copy`, `source` has the files of another copy. Then `.gitignore` files have no effect: they had it when
         the other copy was made, and some of them may have been left out themselves.
 
-        Raises `UserError` if the manifest is wrong or changes meanwhile, if the folder cannot be copied, or if `content_hash`
-        is given and the content has another hash; `BuildError` if the build fails; and `VoidGame` as `build` does. After an error no new
-        copy remains.
+        Raises `UserError` if the manifest is wrong or changes meanwhile, if the folder cannot be copied or is among the league's copies, or
+        if `content_hash` is given and the content has another hash; `BuildError` if the build fails; and `VoidGame` as `build` does. After an
+        error no new copy remains.
         """
         manifest = load_manifest(source, variant)
+        self._check_source(source)
         folder = self._folder / manifest.name
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -255,6 +256,18 @@ class Workshop:
         The name is the whole hash: with a part of it, an attacker could make two contents that get the same folder.
         """
         return self._folder / name / content_hash
+
+    def _check_source(self, source: Path) -> None:
+        """Raise `UserError` if a bot's folder is in the folder of the league's copies and is not such a copy.
+
+        Unfinished copies are removed there, and a file of the author could look like one.
+        """
+        folder = source.resolve()
+        is_copy = (folder.parent / _READY).exists()
+        if folder.is_relative_to(self._folder.resolve()) and not is_copy:
+            raise UserError(
+                f"{source}: the league keeps its copies of bots in {self._folder}; choose another --league, or move the bot"
+            )
 
     @contextmanager
     def _sources_of_copy(self, name: str, content_hash: str) -> Iterator[Path]:

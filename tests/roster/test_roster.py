@@ -171,6 +171,27 @@ async def test_folder_whose_path_is_not_utf8_is_refused_before_the_build(shop, t
     assert shop.built == []
 
 
+@pytest.mark.parametrize("place", [".", "ann", "other", "ann/sub"])
+async def test_folder_among_the_copies_of_the_league_is_refused_and_stays_as_it_is(shop, place):
+    """With `--league .`, bots in the folder `bots` are where the league keeps its copies."""
+    bots = shop.league.folder / "bots"
+    (bots / place).mkdir(parents=True)
+    mine = make(bots / place)
+    (mine / "new-weights").mkdir()
+    before = sorted(bots.rglob("*"))
+    with pytest.raises(UserError) as caught:
+        await shop.submit(mine)
+    assert str(caught.value) == (
+        f"{mine}: the league keeps its copies of bots in {bots}; choose another --league, or move the bot"
+    )
+    assert sorted(bots.rglob("*")) == before
+
+
+async def test_copy_of_the_league_can_be_submitted(shop, tmp_path):
+    submission = await shop.submit(make(tmp_path / "mine"))
+    assert not (await shop.submit(submission.spec.folder)).is_new
+
+
 # Building
 
 
