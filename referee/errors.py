@@ -17,9 +17,11 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 
 SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC, errno.EDQUOT}
 """The error numbers which say that the machine lacks a resource."""
@@ -217,6 +219,22 @@ def describe_shortage(error: Exception) -> str | None:
     if isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
         return "no thread can be started"
     return None
+
+
+@contextmanager
+def copy_errors(target: Path, source: Path | None = None) -> Iterator[None]:
+    """Raise a Shortage or a UserError instead of an OSError of a copy.
+
+    If the machine lacks a resource, such as space on the disk of the copy, it is a Shortage that names `target`.
+    Otherwise it is a UserError that names `target`, or with a `source` the file of the OSError, or else `source`.
+    """
+    try:
+        yield
+    except OSError as error:
+        if (shortage := describe_shortage(error)) is not None:
+            raise Shortage(f"{target}: {shortage}") from error
+        place = target if source is None else error.filename or source
+        raise UserError(f"{place}: {error.strerror}") from error
 
 
 def find_similar(word: str, known: Iterable[str]) -> str | None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from referee.bots.ignore_files import IGNORE_FILE, MAX_IGNORE_BYTES, IgnoreFiles
-from referee.errors import UserError
+from referee.errors import UserError, copy_errors
 from referee.sandbox.folders import remove_folder
 
 MAX_BYTES = 1 << 30
@@ -89,18 +89,14 @@ def take(
 
     Raises `UserError` and removes the copy if a link leads out of the folder, if there is a pipe, a device or an
     unreadable file, if the content exceeds `MAX_BYTES`, `MAX_ENTRIES` or `MAX_DEPTH`, or if a `.gitignore` file is
-    wrong or all of them take too long.
+    wrong or all of them take too long. Raises `Shortage` if the machine lacks a resource, such as space on the disk of the copy.
     """
-    try:
+    with copy_errors(into):
         into.mkdir()
-    except OSError as error:
-        raise UserError(f"{into}: {error.strerror}") from error
     try:
         excluded = (into,) if left_out is None else (into, left_out)
-        return _copy(folder, into, replaced or {}, excluded, built=built)
-    except OSError as error:
-        remove_folder(into)
-        raise UserError(f"{error.filename or folder}: {error.strerror}") from error
+        with copy_errors(into, folder):
+            return _copy(folder, into, replaced or {}, excluded, built=built)
     except BaseException:
         remove_folder(into)
         raise
@@ -111,10 +107,10 @@ def check_built(folder: Path) -> None:
 
     Raises `UserError` if the build has replaced the folder with a link, if a link leads out of the folder, if there is
     a pipe, a socket, a device or an unreadable folder, if folders are nested more than `MAX_DEPTH` deep, or if there
-    are more than ten times as many bytes or entries as `take` allows.
+    are more than ten times as many bytes or entries as `take` allows. Raises `Shortage` if the machine lacks a resource.
     """
     size = 0
-    try:
+    with copy_errors(folder, folder):
         if folder.is_symlink():
             raise UserError(f"{folder}: the build has replaced the folder with a link")
         with closing(_entries(folder, PurePosixPath(), None, None, (), always_ignored=())) as found:
@@ -126,8 +122,6 @@ def check_built(folder: Path) -> None:
                     _check_link(folder, folder, entry.path)
                 elif not (is_file or stat.S_ISDIR(entry.mode)):
                     raise _kind_error(folder / entry.path)
-    except OSError as error:
-        raise UserError(f"{error.filename or folder}: {error.strerror}") from error
 
 
 def _copy(

@@ -24,7 +24,7 @@ from pydantic import TypeAdapter, ValidationError
 from referee.bots import BotSpec
 from referee.bots import snapshot as snapshots
 from referee.bots.manifest import FILE_NAME, Manifest, Variant, load_manifest
-from referee.errors import StoreError, UserError
+from referee.errors import StoreError, UserError, copy_errors
 from referee.records import BotId
 from referee.roster import PERSON, find_bot, versions_of
 from referee.roster.workshop import Copy, Workshop, hash_content
@@ -111,13 +111,14 @@ def create_bot(folder: Path, *, name: str, language: str, author: str) -> None:
         language: one of `LANGUAGES`.
         author: the author of the new bot.
 
-    Raises `UserError` for an invalid name or author, and if the folder exists or cannot be created.
+    Raises `UserError` for an invalid name or author, and if the folder exists or cannot be created. Raises `Shortage` if
+    the machine lacks a resource, such as space on the disk.
     """
     _check_names(name, author)
     if folder.exists() or folder.is_symlink():
         raise UserError(f"{folder}: exists already; choose a new folder")
     template = (SAMPLE_BOTS / LANGUAGES[language]).resolve()
-    try:
+    with copy_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         snapshots.take(template, folder, built=True)
         try:
@@ -125,8 +126,6 @@ def create_bot(folder: Path, *, name: str, language: str, author: str) -> None:
         except BaseException:
             remove_folder(folder)
             raise
-    except OSError as error:
-        raise UserError(f"{folder}: {error.strerror}") from error
     load_manifest(folder)
 
 

@@ -29,7 +29,7 @@ from referee.bots import snapshot as snapshots
 from referee.bots.build import Built, build
 from referee.bots.fetch import plan_fetches
 from referee.bots.manifest import FILE_NAME, Manifest, Variant, load_manifest
-from referee.errors import UserError, cut_lines
+from referee.errors import UserError, copy_errors, cut_lines
 from referee.sandbox.folders import remove_folder
 from referee.sandbox.launcher import Launcher
 
@@ -129,13 +129,13 @@ class Workshop:
         the other copy was made, and some of them may have been left out themselves.
 
         Raises `UserError` if the manifest is wrong or changes meanwhile, if the folder cannot be copied or is among the league's copies, or
-        if `content_hash` is given and the content has another hash; `BuildError` if the build fails; and `VoidGame` as `build` does. After an
-        error no new copy remains.
+        if `content_hash` is given and the content has another hash; `BuildError` if the build fails; `VoidGame` as `build` does; and `Shortage`
+        if the machine lacks a resource, such as space on the disk. After an error no new copy remains.
         """
         manifest = load_manifest(source, variant)
         self._check_source(source)
         folder = self._folder / manifest.name
-        try:
+        with copy_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
             async with _lock_when_free(folder):
                 with tempfile.TemporaryDirectory(prefix=_NEW, dir=folder) as new:
@@ -154,8 +154,6 @@ class Workshop:
                         home.mkdir()
                         taken.path.rename(home / _BOT)
                         build_s, is_new = await self._finish(manifest, home), True
-        except OSError as error:
-            raise UserError(f"{folder}: {error.strerror}") from error
         return Copy(manifest, taken.content_hash, manifest.spec(home / _BOT), build_s, is_new)
 
     def pack(self, name: str, content_hash: str) -> bytes:
@@ -180,7 +178,7 @@ class Workshop:
             content_hash: the content hash that the bot must have.
             scratch: a folder for the files of the archive, which the caller removes.
 
-        Raises `UserError` if the content of the archive does not have this hash, and the errors of `copy`.
+        Raises `UserError` if the archive is damaged or its content does not have this hash, and the errors of `copy`.
         """
         source = _extract(io.BytesIO(archive), scratch)
         return await self.copy(source, content_hash, from_copy=True)
@@ -350,14 +348,17 @@ def _take_snapshot(
 
 
 def _extract(archive: IO[bytes], scratch: Path) -> Path:
-    """Extract an archive that `_write_archive` has written into a folder in `scratch`, and return the folder."""
+    """Extract an archive that `_write_archive` has written into a folder in `scratch`, and return the folder.
+
+    Raises `UserError` if the archive is damaged or a file cannot be written, and `Shortage` if the machine lacks a resource.
+    """
     folder = scratch / _BOT
     folder.mkdir()
     try:
-        with tarfile.open(fileobj=archive) as files:
+        with copy_errors(folder), tarfile.open(fileobj=archive) as files:
             for member in files:
                 _extract_member(files, member, folder)
-    except (tarfile.TarError, OSError, KeyError) as error:  # KeyError: a hard link leads nowhere
+    except (tarfile.TarError, UserError, KeyError) as error:  # KeyError: a hard link leads nowhere
         raise UserError(f"the archive of a bot cannot be unpacked: {error}") from error
     return folder
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from referee.bots import ignore_files, snapshot
-from referee.errors import UserError
+from referee.errors import Shortage, UserError
 
 
 @pytest.fixture
@@ -366,6 +366,27 @@ def test_folder_that_becomes_a_link_before_it_is_opened_is_refused(bot, tmp_path
     swap_before_opening(monkeypatch, "src", bot / "src", tmp_path / "outside")
     assert refusal(bot, tmp_path) == f"{bot}/src: Not a directory"
     assert len(os.listdir("/dev/fd")) == before  # noqa: PTH208
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EMFILE])
+def test_shortage_names_the_copy_and_is_no_fault_of_the_bot(bot, tmp_path, monkeypatch, number):
+    def fail(*_, **__):
+        raise OSError(number, os.strerror(number), str(bot / "run"))
+
+    monkeypatch.setattr(snapshot, "_copy_file", fail)
+    with pytest.raises(Shortage) as caught:
+        snapshot.take(bot, tmp_path / "copy", built=False)
+    assert str(caught.value) == f"{tmp_path}/copy: {os.strerror(number)}"
+    assert not (tmp_path / "copy").exists()
+
+
+def test_shortage_while_a_built_bot_is_checked_is_no_fault_of_the_bot(bot, monkeypatch):
+    def fail(*_, **__):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(os, "open", fail)
+    with pytest.raises(Shortage, match=f"{bot}: Too many open files"):
+        snapshot.check_built(bot)
 
 
 def test_folder_that_exists_is_refused_and_kept(bot, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
 import os
 import tarfile
@@ -11,7 +12,8 @@ import tracemalloc
 import pytest
 
 from referee.bots.manifest import Variant
-from referee.errors import UserError
+from referee.errors import Shortage, UserError
+from referee.roster import workshop as workshops
 from referee.roster.workshop import Workshop
 from referee.sandbox.process_group import ProcessGroupLauncher
 
@@ -189,6 +191,18 @@ async def test_copy_is_not_that_of_a_hash_with_the_same_beginning(source, tmp_pa
 async def test_damaged_archive_is_refused(tmp_path):
     with pytest.raises(UserError, match="the archive of a bot cannot be unpacked"):
         await workshop(tmp_path).unpack(b"no archive", "00", tmp_path)
+
+
+async def test_full_disk_does_not_mean_that_the_archive_is_damaged(source, tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    here = workshop(tmp_path / "here")
+    copy = await here.copy(source)
+    archive = here.pack("packed", copy.content_hash)
+    monkeypatch.setattr(workshops, "_extract_member", fail)
+    with pytest.raises(Shortage, match=f"{tmp_path}/bot: No space left on device"):
+        await workshop(tmp_path / "there").unpack(archive, copy.content_hash, tmp_path)
 
 
 async def test_two_copies_of_a_bot_in_one_event_loop_wait_for_each_other(source, tmp_path):

@@ -1,6 +1,8 @@
 """Test how folders are submitted to a league: copied, built, named and found again; and how people get an id."""
 
 import asyncio
+import errno
+import os
 import re
 import shutil
 import stat
@@ -14,7 +16,7 @@ import pytest
 from referee.bots import snapshot
 from referee.bots.build import Built
 from referee.bots.manifest import Variant, load_manifest
-from referee.errors import NotFoundError, StoreError, UserError
+from referee.errors import NotFoundError, Shortage, StoreError, UserError
 from referee.records import BotId
 from referee.roster import find_bot, look_up_bot, predecessors, roster, workshop
 from referee.roster.roster import SAMPLE_BOTS, Roster, create_bot, enter_person, person_id
@@ -238,6 +240,21 @@ async def test_failed_build_raises_its_output_and_leaves_no_copy(shop, tmp_path)
     assert "oops" in lines
     assert shop.league.bots() == []
     assert [path.name for path in (shop.league.folder / "bots" / "ann").iterdir()] == ["lock"]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EMFILE])
+async def test_shortage_during_a_copy_charges_no_bot_and_leaves_no_copy(
+    shop, tmp_path, monkeypatch, number
+):
+    def fail(_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(workshop, "_make_read_only", fail)
+    with pytest.raises(Shortage) as caught:
+        await shop.submit(make(tmp_path / "mine"))
+    copies = shop.league.folder / "bots" / "ann"
+    assert str(caught.value) == f"{copies}: {os.strerror(number)}"
+    assert [path.name for path in copies.iterdir()] == ["lock"]
 
 
 async def test_incomplete_build_is_repeated(shop, tmp_path):

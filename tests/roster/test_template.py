@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from referee.bots.manifest import load_manifest
-from referee.errors import UserError
+from referee.errors import Shortage, UserError
 from referee.roster import roster
 
 ROOT = Path(__file__).parents[2]
@@ -116,7 +116,7 @@ def test_bot_that_cannot_be_completed_is_removed(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(roster, "_rename", fail)
-    with pytest.raises(UserError, match=r"/new: No space left on device"):
+    with pytest.raises(Shortage, match=r"/new: No space left on device"):
         make(tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
