@@ -24,6 +24,7 @@ from referee.cli.isolation import (
     attach_launcher,
     load_folder,
     parse_rung,
+    roster_of,
     select_isolation_for,
     warn_if_not_full,
     workshop_at,
@@ -45,7 +46,7 @@ from referee.records import GameRecord, Reply, Request, name_seats
 from referee.reports.formats import duration, group_name, quoted, visible
 from referee.reports.playthrough import Narrator, seat_view
 from referee.roster import find_bot
-from referee.roster.roster import Roster
+from referee.roster.roster import Roster, StoredCopy
 from referee.rules.actions import Action, DrawDisplay, Play, action_text
 from referee.rules.ruleset import layer_name
 from referee.sandbox.ladder import make_launcher
@@ -124,12 +125,15 @@ def debug(
         stored = find_stored_seat(store, record, _choose_seat(record, name, seat))
         found: Path | StoredBot = folder or _find_version(store, record, bot, stored.seat)
         settings = choose_logs(logs, messages=messages)
-        under = select_isolation_for(
-            parse_rung("--isolation", isolation), require, lambda: () if attach else (found,)
-        )
+
+        def list_bots() -> Iterator[Path | StoredCopy]:
+            if not attach:
+                yield found if isinstance(found, Path) else roster_of(store).stored_copy(found)
+
+        under = select_isolation_for(parse_rung("--isolation", isolation), require, list_bots)
         warn_if_not_full(under, isolation)
         launcher: Launcher = make_launcher(under)
-        workshop = workshop_at(store.folder, launcher)
+        workshop = workshop_at(store.folder, under)
         if isinstance(found, StoredBot):
             spec = Roster(store, workshop).spec(found.bot)
         else:

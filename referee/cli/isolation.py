@@ -27,12 +27,10 @@ from referee.errors import NotFoundError, UserError
 from referee.reports.checks import ProtectionRow, RefusalRow, protection_rows, refusal_rows
 from referee.reports.formats import json_text, visible
 from referee.roster import find_bot
-from referee.roster.roster import Roster, check_unisolated
+from referee.roster.roster import Roster, StoredCopy, allowed_content, check_unisolated
 from referee.roster.workshop import Workshop
 from referee.sandbox import Isolation, Rung
-from referee.sandbox.ladder import select_isolation
-from referee.sandbox.launcher import Launcher
-from referee.store import StoredBot
+from referee.sandbox.ladder import make_launcher, select_isolation
 from referee.store.league import League
 
 app = typer.Typer()
@@ -83,7 +81,7 @@ RequireOption = Annotated[
 def select_isolation_for(
     wanted: Rung | None,
     required: str | None,
-    list_bots: Callable[[], Iterable[Path | StoredBot | Variant]],
+    list_bots: Callable[[], Iterable[Path | StoredCopy | Variant]],
 ) -> Isolation:
     """Select the isolation of the bots that a command builds or starts.
 
@@ -152,15 +150,18 @@ def choose_rung(ctx: typer.Context, option: str | None, key: Rung | None) -> Run
 
 def find_bots(
     folders: Iterable[Path | Variant], names: Iterable[str], league: Path, db: str | None
-) -> Iterator[Path | StoredBot | Variant]:
-    """Yield the `folders`, where a variant may stand for a folder, and then those of the `names` that are bots of a league. The league need not exist."""
+) -> Iterator[Path | StoredCopy | Variant]:
+    """Yield the `folders`, where a variant may stand for a folder, and then those of the `names` that are bots of a league. The league need not exist.
+
+    Raises UserError if the copy of a bot of the league is missing.
+    """
     yield from folders
     wanted = tuple(names)
     if wanted and League.exists_at(league, db):
         with League.open(league, create=False, db=db) as store:
             for name in wanted:
                 with suppress(NotFoundError):
-                    yield find_bot(store, name)
+                    yield roster_of(store).stored_copy(find_bot(store, name))
 
 
 def _description(isolation: Isolation) -> str:
@@ -175,27 +176,41 @@ def _description(isolation: Isolation) -> str:
     return f"Isolation of the bots: {isolation.summary}{hint}"
 
 
-def workshop_at(folder: Path, launcher: Launcher | None = None) -> Workshop:
-    """Return the workshop that copies and builds the bots of a league. The workshop prints a line for each build.
+def workshop_at(
+    folder: Path,
+    isolation: Isolation | None = None,
+    on_build: Callable[[Manifest], None] | None = None,
+) -> Workshop:
+    """Return the workshop that copies and builds the bots of a league.
 
     Args:
         folder: the folder of the league.
-        launcher: starts the builds; None if the caller builds no bot.
+        isolation: the isolation of the builds; None if the caller copies no bot.
+        on_build: see `Workshop`; None to print a line for each build.
     """
-    return Workshop(folder, launcher, on_build=_announce)
+    return Workshop(
+        folder,
+        None if isolation is None else make_launcher(isolation),
+        on_build=on_build or _announce,
+        only=None if isolation is None else allowed_content(isolation),
+    )
 
 
 async def load_folder(folder: Path, workshop: Workshop, *, build: bool) -> BotSpec:
-    """Return how to start the bot of a folder. If `build` is true and the bot needs a fetch or a build, a copy is built."""
+    """Return how to start the bot of a folder. If `build` is true and the bot needs a fetch or a build, a copy is built.
+
+    If only the sample bots may play, it is always a copy that is started, unless `build` is false.
+    """
     manifest = load_manifest(folder)
-    if build and (manifest.build is not None or plan_fetches(folder, None, None)):
+    needs_build = manifest.build is not None or plan_fetches(folder, None, None)
+    if build and (needs_build or workshop.is_limited):
         return (await workshop.copy(folder)).spec
     return manifest.spec(folder)
 
 
-def roster_of(league: League, launcher: Launcher | None = None) -> Roster:
-    """Return the roster of a league. See `workshop_at` for `launcher`."""
-    return Roster(league, workshop_at(league.folder, launcher))
+def roster_of(league: League, isolation: Isolation | None = None) -> Roster:
+    """Return the roster of a league. See `workshop_at` for `isolation`."""
+    return Roster(league, workshop_at(league.folder, isolation))
 
 
 def attach_launcher(spec: BotSpec, seat: int) -> AttachLauncher:

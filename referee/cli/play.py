@@ -53,7 +53,6 @@ from referee.rules.actions import Decision
 from referee.rules.events import Event
 from referee.rules.ruleset import RULESETS, Ruleset
 from referee.sandbox import Isolation
-from referee.sandbox.ladder import make_launcher
 from referee.sandbox.launcher import Launcher
 from referee.store.database import write_patiently
 from referee.store.league import League
@@ -326,7 +325,7 @@ def _prepare_bots(
         require,
         lambda: find_bots(folders, names, options.league, options.db),
     )
-    workshop = workshop_at(options.league, make_launcher(under))
+    workshop = workshop_at(options.league, under)
     specs = uvloop.run(_load_bots(texts, options, workshop))
     for spec in specs:
         if rules.name not in spec.rulesets:

@@ -55,7 +55,6 @@ from referee.reports.rating_rows import RatingRow
 from referee.reports.selection import GameFilter, current_ratings
 from referee.reports.verdicts import judge_newest_look, name_deviations
 from referee.sandbox import Isolation
-from referee.sandbox.ladder import make_launcher
 from referee.schedule.budget import Unit
 from referee.store.league import League, url_without_password
 from referee.tournament.config import TournamentConfig, part_title
@@ -125,7 +124,7 @@ def open_new_tournament(
     check_isolation(settings.place, under)
     check_cluster(settings.place)
     with League.open(league, create=True, db=db) as store, store.lock():
-        roster = roster_of(store, make_launcher(under))
+        roster = roster_of(store, under)
         bots = uvloop.run(enter_bots(config, roster, now_us=now_us()))
         with Interrupts() as interrupts:
             tournament = create_tournament(

@@ -49,7 +49,6 @@ from referee.roster import roster
 from referee.roster.roster import Roster, check_path
 from referee.roster.workshop import Copy, Workshop
 from referee.sandbox.folders import run_folder
-from referee.sandbox.ladder import make_launcher
 from referee.store.league import League
 
 app = typer.Typer()
@@ -118,7 +117,7 @@ def submit(
     check_path(path)
     under = select_isolation_for(parse_rung("--isolation", isolation), require, lambda: [path])
     with League.open(league, create=True, db=db) as store:
-        workshop = workshop_at(store.folder, make_launcher(under))
+        workshop = workshop_at(store.folder, under)
         roster = Roster(store, workshop)
         if not any_author:
             roster.check_author(manifest, path)
@@ -176,7 +175,7 @@ def check(
     warn_if_not_full(under, isolation)
     log_settings = choose_logs(logs, messages=messages)
     with run_folder() as folder:
-        workshop = Workshop(folder, make_launcher(under), on_build=announce_fetch)
+        workshop = workshop_at(folder, under, on_build=announce_fetch)
         report = run_check(path, workshop, as_json=as_json, logs=log_settings, chosen=chosen)
     if not report.ok:
         raise typer.Exit(UNSOUND)

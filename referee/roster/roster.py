@@ -13,11 +13,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -27,7 +28,7 @@ from referee.bots.manifest import FILE_NAME, Manifest, Variant, load_manifest
 from referee.errors import StoreError, UserError, copy_errors
 from referee.records import BotId
 from referee.roster import PERSON, find_bot, versions_of
-from referee.roster.workshop import Copy, Workshop, hash_content
+from referee.roster.workshop import Copy, Workshop, hash_content, is_unchanged
 from referee.sandbox import Isolation
 from referee.sandbox.folders import remove_folder
 from referee.store import StoredBot
@@ -53,17 +54,24 @@ _DESCRIPTION = "Plays by the policy of greedy, until it is taught better"
 _README = "README.md"
 
 
-def is_sample_bot(bot: Path | StoredBot | Variant) -> bool:
+class StoredCopy(NamedTuple):
+    """A version of a league, and the folder of its copy."""
+
+    row: StoredBot
+    folder: Path
+
+
+def is_sample_bot(bot: Path | StoredCopy | Variant) -> bool:
     """Return whether a bot has the name and the content of a sample bot. A variant never has.
 
-    The bot is a folder, a version of a league, or a variant of a folder.
+    The bot is a folder, a version of a league, or a variant of a folder. What a build has made in the copy of a version is not checked.
     """
     if isinstance(bot, Variant):
         return False
-    lines = [line.split() for line in _SAMPLE_HASHES.read_text().splitlines()]
-    hashes = {name: content_hash for content_hash, name in lines}
-    if isinstance(bot, StoredBot):
-        return hashes.get(bot.name) == bot.content_hash
+    hashes = _sample_hashes()
+    if isinstance(bot, StoredCopy):
+        content_hash = bot.row.content_hash
+        return hashes.get(bot.row.name) == content_hash and is_unchanged(bot.folder, content_hash)
     try:
         name = load_manifest(bot).name
         return name in hashes and hashes[name] == hash_content(bot)
@@ -71,8 +79,22 @@ def is_sample_bot(bot: Path | StoredBot | Variant) -> bool:
         return False
 
 
+def _sample_hashes() -> dict[str, str]:
+    """Return the content hashes of the sample bots, by their names."""
+    lines = [line.split() for line in _SAMPLE_HASHES.read_text().splitlines()]
+    return {name: content_hash for content_hash, name in lines}
+
+
+def allowed_content(isolation: Isolation) -> Collection[str] | None:
+    """Return the content hashes of the bots that may play: those of the sample bots if this machine gives no isolation, else None for all bots.
+
+    This is `only` of a `Workshop`. `check_unisolated` checks bots before anything is created, and the workshop checks what it has copied.
+    """
+    return _sample_hashes().values() if isolation.is_fallback else None
+
+
 def check_unisolated(
-    isolation: Isolation, list_bots: Callable[[], Iterable[Path | StoredBot | Variant]]
+    isolation: Isolation, list_bots: Callable[[], Iterable[Path | StoredCopy | Variant]]
 ) -> None:
     """Raise UserError if this machine gives no isolation and one of the bots is not a sample bot.
 
@@ -86,9 +108,15 @@ def check_unisolated(
     for bot in list_bots():
         if not is_sample_bot(bot):
             strongest = isolation.refusals[0]
-            name = bot if isinstance(bot, Path) else bot.name
+            match bot:
+                case StoredCopy(row):
+                    name = str(row.bot)
+                case Variant():
+                    name = bot.name
+                case _:
+                    name = str(bot)
             raise UserError(
-                f"{bot.bot if isinstance(bot, StoredBot) else name}: this machine cannot isolate bots"
+                f"{name}: this machine cannot isolate bots"
                 f" ({strongest.reason}), and only the sample bots play without isolation; to isolate bots:"
                 f" {strongest.advice}; if you trust the bots: --isolation none"
             )
@@ -302,6 +330,10 @@ class Roster:
         row = find_bot(self._league, str(bot))
         _check_is_bot(row)
         return replace(self._workshop.spec(row.name, row.content_hash), bot=bot)
+
+    def stored_copy(self, row: StoredBot) -> StoredCopy:
+        """Return a version with the folder of its copy. Raises `UserError` for a person, and if the copy is missing."""
+        return StoredCopy(row, self.spec(row.bot).folder)
 
     def folder(self, bot: BotId) -> Path:
         """Return the folder that a version was submitted from. It may be gone."""

@@ -18,7 +18,7 @@ import shutil
 import stat
 import tarfile
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,6 +95,7 @@ class Workshop:
         folder: the league's folder; the copies are in its subfolder `bots`.
         launcher: starts the builds; None if nothing will be built.
         on_build: called with the manifest before a bot is built.
+        only: the content hashes of the bots that may be copied; None for all bots.
     """
 
     def __init__(
@@ -103,8 +104,10 @@ class Workshop:
         launcher: Launcher | None,
         *,
         on_build: Callable[[Manifest], None],
+        only: Collection[str] | None = None,
     ) -> None:
         self._folder = folder / "bots"
+        self._only = only
         self._launcher = launcher
         self._on_build = on_build
 
@@ -113,6 +116,11 @@ class Workshop:
         """The launcher for builds. Do not use this property if the workshop was created without a launcher."""
         assert self._launcher is not None  # noqa: S101
         return self._launcher
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether only some bots may be copied. Then run bots only from their copies: a folder may change after the check of its content."""
+        return self._only is not None
 
     async def copy(
         self,
@@ -131,6 +139,8 @@ class Workshop:
         Raises `UserError` if the manifest is wrong or changes meanwhile, if the folder cannot be copied or is among the league's copies, or
         if `content_hash` is given and the content has another hash; `BuildError` if the build fails; `VoidGame` as `build` does; and `Shortage`
         if the machine lacks a resource, such as space on the disk. After an error no new copy remains.
+
+        If only some bots may be copied, raises `UserError` for other content, and an older copy that was changed is replaced.
         """
         manifest = load_manifest(source, variant)
         self._check_source(source)
@@ -147,9 +157,15 @@ class Workshop:
                         raise UserError(
                             f"{manifest.name}: the content hash is {taken.content_hash} instead of {content_hash}"
                         )
+                    if self._only is not None and taken.content_hash not in self._only:
+                        raise UserError(
+                            f"{source}: is not a sample bot any more; only the sample bots play without isolation"
+                        )
                     home = self._home(manifest.name, taken.content_hash)
                     build_s, is_new = None, False
-                    if not self.has(manifest.name, taken.content_hash):
+                    if not self.has(manifest.name, taken.content_hash) or (
+                        self.is_limited and not is_unchanged(home / _BOT, taken.content_hash)
+                    ):
                         remove_folder(home)
                         home.mkdir()
                         taken.path.rename(home / _BOT)
@@ -330,6 +346,19 @@ def hash_content(
         return _take_snapshot(
             folder, into, manifest, variant, left_out, from_copy=from_copy
         ).content_hash
+
+
+def is_unchanged(copy: Path, content_hash: str) -> bool:
+    """Return whether a copy still has the content of which it was made. For a bot that was built or fetched packages, return True.
+
+    Args:
+        copy: the folder of the copy, which is `BotSpec.folder`.
+        content_hash: the content hash of the bot.
+    """
+    try:
+        return (copy.parent / _SOURCE).exists() or hash_content(copy) == content_hash
+    except UserError:  # the copy is no bot any more
+        return False
 
 
 def _take_snapshot(

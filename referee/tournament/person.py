@@ -20,14 +20,13 @@ import uvloop
 from referee.bots import BotSpec
 from referee.errors import RefereeError
 from referee.records import BotId, Fault, GameRecord, Move, Reply, Request
-from referee.roster.roster import check_unisolated
+from referee.roster.roster import StoredCopy, check_unisolated
 from referee.rules.actions import Decision
 from referee.rules.events import Event, View, redact
 from referee.rules.game import Game
 from referee.rules.ruleset import Ruleset
 from referee.sandbox import Rung
 from referee.sandbox.ladder import select_isolation
-from referee.store import StoredBot
 from referee.tournament.game_player import free_player, make_free_task
 from referee.tournament.worker import prepare_process
 
@@ -41,8 +40,8 @@ class PersonGame:
     ruleset: Ruleset
     isolation: Rung | None
     """The rung of the bots; None for the strongest rung of this machine."""
-    stored: tuple[StoredBot, ...]
-    """The entries of the bots in the league. They show which bots are sample bots: on a machine without isolation only sample
+    stored: tuple[StoredCopy, ...]
+    """The bots in the league, with their copies. They show which bots are sample bots: on a machine without isolation only sample
     bots may play, unless `isolation` is the rung `none`."""
     parent_pid: int
     """The process id of the parent."""

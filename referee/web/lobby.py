@@ -18,7 +18,7 @@ from referee.bots import BotSpec
 from referee.errors import NotFoundError, RefereeError, UserError
 from referee.records import BotId, GameRecord
 from referee.roster import find_bot
-from referee.roster.roster import Roster, enter_person, person_id
+from referee.roster.roster import Roster, StoredCopy, enter_person, person_id
 from referee.roster.workshop import Workshop
 from referee.rules.ruleset import RULESETS, Ruleset
 from referee.sandbox import Rung
@@ -179,7 +179,7 @@ class Lobby:
             players=tuple(specs.get(seat, person) for seat in seats),
             ruleset=rules,
             isolation=self._isolation,
-            stored=tuple(stored.values()),
+            stored=tuple(StoredCopy(row, specs[seat].folder) for seat, row in stored.items()),
             parent_pid=os.getpid(),
         )
 

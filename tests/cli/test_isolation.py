@@ -19,6 +19,7 @@ from referee.sandbox import NO_ISOLATION, Protection, Refusal, Rung, ladder
 pytestmark = pytest.mark.unmeasured
 STRONGEST = {"REFEREE_ISOLATION": ""}
 GREEDY, RANDOM = SAMPLE_BOTS / "greedy", SAMPLE_BOTS / "random"
+DUEL = ("--ruleset", "duel", "--seats", "2", "--matches", "1")
 
 
 @pytest.fixture
@@ -366,6 +367,53 @@ def test_changed_sample_bot_is_a_stranger(here, bare):
     with (here.folder / "random" / "bot.py").open("a") as program:
         program.write("\n")
     assert_refused(bare(*arguments), here)
+
+
+@pytest.fixture
+def intruder(here, monkeypatch):
+    """Change the folder `random` right after the check of its content. Its new program leaves the file `built`."""
+    shutil.copytree(RANDOM, here.folder / "random")
+
+    def check(*arguments):
+        check_unisolated(*arguments)
+        (here.folder / "random" / "bot.py").write_text(
+            f"open({str(here.folder / 'built')!r}, 'w')\n"
+        )
+
+    check_unisolated = isolation.check_unisolated
+    monkeypatch.setattr(isolation, "check_unisolated", check)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("play", GREEDY, "./random", "--ruleset", "duel"),
+        ("play", GREEDY, "./random", "--ruleset", "duel", "--keep"),
+        ("bots", "check", "random"),
+        ("bots", "submit", "random"),
+        ("tournament", "run", GREEDY, "./random", *DUEL),
+    ],
+)
+@pytest.mark.usefixtures("intruder")
+def test_sample_bot_that_changes_after_the_check_is_not_started(here, bare, words):
+    done = bare(*words)
+    assert done.returncode in {1, 2}
+    shown = " ".join((done.stdout + done.stderr).split())
+    assert "random: is not a sample bot any more; only the sample bots play without" in shown
+    assert not (here.folder / "built").exists()
+
+
+def test_copy_of_a_sample_bot_that_was_changed_is_a_stranger(here, bare):
+    arguments = ("play", GREEDY, RANDOM, "--ruleset", "duel", "--keep")
+    assert bare(*arguments).returncode == 0
+    [program] = (here.folder / "league" / "bots" / "random").glob("*/bot/bot.py")
+    original = program.read_text()
+    program.chmod(0o644)
+    program.write_text(f"open({str(here.folder / 'built')!r}, 'w')\n")
+    assert_refused(bare("play", "greedy", "random", "--ruleset", "duel"), here)
+    assert bare(*arguments).returncode == 0  # makes the copy again
+    assert program.read_text() == original
+    assert not (here.folder / "built").exists()
 
 
 @pytest.mark.extended("plays more games without isolation")

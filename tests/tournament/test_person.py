@@ -19,6 +19,7 @@ from referee.bots.manifest import load_manifest
 from referee.errors import Cause
 from referee.match.replay import check_record, replay_moves
 from referee.records import BotId
+from referee.roster.roster import StoredCopy
 from referee.roster.workshop import hash_content
 from referee.rules.events import Drawn
 from referee.rules.ruleset import HIDDEN, RULESETS
@@ -191,7 +192,8 @@ def test_without_isolation_only_sample_bots_play(is_sample):
         content_hash=hash_content(SAMPLES / "greedy") if is_sample else "0" * 64,
         added_at_us=0,
     )
-    game = order(PERSON, sample("greedy"), isolation=None, stored=(stored,))
+    copy = StoredCopy(stored, SAMPLES / "greedy")
+    game = order(PERSON, sample("greedy"), isolation=None, stored=(copy,))
     with hosted(game, play_on_bare_machine) as (connection, _):
         news = next_news(connection)
         if is_sample:
