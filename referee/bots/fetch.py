@@ -13,6 +13,7 @@ import shutil
 import stat
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import getproxies_environment
@@ -20,7 +21,7 @@ from urllib.request import getproxies_environment
 from referee.bots import PYTHON_PACKAGES, python_path
 from referee.bots.dependencies import CHECKS
 from referee.bots.registries import Registries, bare_url
-from referee.errors import UserError
+from referee.errors import UserError, copy_errors
 from referee.sandbox.folders import find_home, require_home
 from referee.sandbox.gateway import Address
 
@@ -292,17 +293,23 @@ def list_caches(command: Sequence[str] | None, fetches: Sequence[Fetch]) -> list
 def copy_cache(cache: Path, target: Path) -> None:
     """Copy a cache folder, if it exists.
 
-    A file that the user's package manager removes during the copy is left out.
+    What cannot be copied is left out, such as a file that nobody may read or that the user's package manager removes
+    during the copy: package managers fetch what their cache does not have. Raises `Shortage` if the disk is full or the
+    machine lacks another resource.
     """
     left_out = require_home() / _GO_REPOSITORIES
-    if cache.is_dir():
-        try:
+    with suppress(UserError), copy_errors(target):
+        if cache.is_dir():
             shutil.copytree(
                 cache,
                 target,
                 symlinks=True,
                 ignore=lambda here, _: [left_out.name] if here == str(left_out.parent) else [],
+                copy_function=_copy_cached_file,
             )
-        except shutil.Error as errors:
-            if any(Path(source).exists() for source, _, _ in errors.args[0]):
-                raise
+
+
+def _copy_cached_file(source: str, target: str) -> None:
+    """Copy a file of a cache; see `copy_cache`. `copytree` goes on after an `OSError`, but not after a `Shortage`."""
+    with suppress(UserError), copy_errors(Path(target)):
+        shutil.copy2(source, target)

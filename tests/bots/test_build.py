@@ -2,9 +2,11 @@
 
 import errno
 import os
+import shutil
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -12,7 +14,7 @@ from strongest_isolation import strongest
 
 from referee.bots import build as build_module
 from referee.bots.build import build
-from referee.errors import Cause, Evidence, Forfeit, UserError, VoidGame
+from referee.errors import Cause, Evidence, Forfeit, Shortage, UserError, VoidGame
 from referee.sandbox.ladder import make_launcher
 from referee.sandbox.missing import how_to_install
 from referee.sandbox.process_group import ProcessGroupLauncher
@@ -267,6 +269,38 @@ async def test_bot_with_too_long_paths_fails_with_a_reason(caches):
     result = await build(("true",), bot, launcher=NewHomeLauncher())
     assert result.is_fetch
     assert result.reason == "the bot's files cannot be copied for cargo: File name too long"
+
+
+def fail_to_copy(monkeypatch, number):
+    """Let `shutil` fail to copy each file of which the name begins with `bad`."""
+
+    def copy(source, target, **more):
+        if Path(source).name.startswith("bad"):
+            raise OSError(number, os.strerror(number), source)
+        return copyfile(source, target, **more)
+
+    copyfile = shutil.copyfile
+    monkeypatch.setattr(shutil, "copyfile", copy)
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.ENOENT, errno.EIO])
+async def test_file_of_a_cache_that_cannot_be_read_is_left_out(
+    caches, tmp_path, monkeypatch, number
+):
+    registry = tmp_path / "home" / ".cargo" / "registry"
+    (registry / "bad").touch()
+    os.mkfifo(registry / "pipe")
+    fail_to_copy(monkeypatch, number)
+    result = await build(("cargo",), caches, launcher=NewHomeLauncher())
+    assert seen_caches(result) == {CARGO}
+    assert "bad" not in result.output
+
+
+async def test_full_disk_during_the_copy_of_a_cache_charges_no_bot(caches, tmp_path, monkeypatch):
+    (tmp_path / "home" / ".cargo" / "registry" / "bad").touch()
+    fail_to_copy(monkeypatch, errno.ENOSPC)
+    with pytest.raises(Shortage, match="/registry/bad: No space left on device"):
+        await build(("cargo",), caches, launcher=NewHomeLauncher())
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
