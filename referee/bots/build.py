@@ -55,6 +55,7 @@ from referee.sandbox.launcher import (
     signal_name,
 )
 from referee.sandbox.missing import find_missing_library, find_missing_program, how_to_install
+from referee.sandbox.monitor import MONITOR_PERIOD_S
 
 LIMIT_S = 900.0
 """How many seconds a build may take, and each fetch before it."""
@@ -350,11 +351,14 @@ async def _wait(launched: RunningProgram, output: Output, limit_s: float) -> str
     drains = [asyncio.ensure_future(output.drain(pipe)) for pipe in pipes]
     try:
         try:
-            code = await asyncio.wait_for(launched.process.wait(), limit_s)
+            async with asyncio.timeout(limit_s):
+                end = await _wait_for_end(launched)
         except TimeoutError:
             return f"not finished after {limit_s:g} s"
-        if code:
-            ended = f"exited with {code}" if code > 0 else f"ended by {signal_name(-code)}"
+        if isinstance(end, Forfeit):
+            return end.evidence.detail
+        if end:
+            ended = f"exited with {end}" if end > 0 else f"ended by {signal_name(-end)}"
             fault = await launched.breach()
             if isinstance(fault, VoidGame):
                 raise fault
@@ -367,6 +371,22 @@ async def _wait(launched: RunningProgram, output: Output, limit_s: float) -> str
         await asyncio.wait(drains, timeout=_OUTPUT_LIMIT_S)
         for drain in drains:
             drain.cancel()
+
+
+async def _wait_for_end(launched: RunningProgram) -> int | Forfeit:
+    """Wait until a program ends, and return its exit code. If it exceeds a limit before that, return the fault.
+
+    The limits are checked here, because without a cgroup the kernel does not enforce them.
+    """
+    waiting = asyncio.ensure_future(launched.process.wait())
+    try:
+        while not (await asyncio.wait((waiting,), timeout=MONITOR_PERIOD_S))[0]:
+            # a lack of memory of the machine counts only if the program fails
+            if isinstance(fault := await launched.breach(), Forfeit):
+                return fault
+        return waiting.result()
+    finally:
+        waiting.cancel()
 
 
 @contextmanager

@@ -2,10 +2,12 @@
 
 import errno
 import os
+import re
 import shutil
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -95,6 +97,36 @@ async def test_build_that_failed_because_the_machine_lacks_memory_charges_no_bot
     with pytest.raises(VoidGame, match="add memory"):
         await build(("sh", "-c", "exit 1"), tmp_path, launcher=launcher)
     assert (await build(("true",), tmp_path, launcher=launcher)).ok
+
+
+GROWS = """
+import time
+memory = bytearray(200 << 20)
+time.sleep(60)
+"""
+FORKS = """
+import threading, time
+for _ in range(60):
+    threading.Thread(target=time.sleep, args=(60,)).start()
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "limit", "reason"),
+    [
+        (GROWS, {"memory_mib": 100}, "the program takes 2.. MiB of memory; its limit is 100 MiB"),
+        (FORKS, {"processes": 5}, "the program runs 61 processes and threads; its limit is 5"),
+    ],
+)
+async def test_limits_of_a_build_hold_without_a_cgroup(
+    tmp_path, monkeypatch, script, limit, reason
+):
+    monkeypatch.setattr(build_module, "LIMITS", replace(build_module.LIMITS, **limit))
+    began_s = time.monotonic()
+    result = await run_python_build(tmp_path, script)
+    assert re.fullmatch(reason, result.reason)
+    assert time.monotonic() - began_s < 10
+    assert running_descendants() == []
 
 
 async def test_hanging_build_is_killed_with_all_its_children(tmp_path):
