@@ -35,6 +35,7 @@ from referee.bots.fetch import (
     copy_files,
     fetch_environment,
     isolated_environment,
+    java_home_option,
     list_caches,
     plan_fetches,
     rustup_folders,
@@ -308,7 +309,7 @@ class _Run:
             **isolated_environment(self._visible_home),
             **_OFFLINE_VARIABLES,
             **python,
-            "JAVA_TOOL_OPTIONS": f"-Duser.home={self._visible_home}",
+            "JAVA_TOOL_OPTIONS": java_home_option(self._visible_home),
         }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import shutil
 import stat
 import sys
@@ -231,7 +232,7 @@ def fetch_environment(home: Path, registries: Registries, *, sandboxed: bool) ->
         sandboxed: whether the fetch runs in a sandbox, where the gateway is its proxy. Without a sandbox it uses the
             operator's proxy, without a password.
     """
-    java = [f"-Duser.home={home}"]  # Java ignores HOME
+    java = [java_home_option(home)]
     if sandboxed:
         names = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
         proxies = dict.fromkeys(names, f"http://127.0.0.1:{PROXY_PORT}") | {"no_proxy": ""}
@@ -258,6 +259,14 @@ def fetch_environment(home: Path, registries: Registries, *, sandboxed: bool) ->
         **proxies,
         "JAVA_TOOL_OPTIONS": " ".join(java),
     }
+
+
+def java_home_option(home: Path) -> str:
+    """Return the option for `JAVA_TOOL_OPTIONS` with the home folder, since Java ignores HOME.
+
+    Java splits the variable at spaces, and it knows quotes as a shell does, but no backslash.
+    """
+    return shlex.quote(f"-Duser.home={home}")
 
 
 def isolated_environment(home: Path) -> dict[str, str]:

@@ -303,6 +303,17 @@ async def test_bot_with_too_long_paths_fails_with_a_reason(caches):
     assert result.reason == "the bot's files cannot be copied for cargo: File name too long"
 
 
+@pytest.mark.toolchain("java")
+async def test_java_finds_a_home_folder_with_spaces_and_quotes(tmp_path):
+    bot = tmp_path / "my bot's" / "bot"
+    bot.mkdir(parents=True)
+    command = ("java", "-XshowSettings:properties", "-version")
+    result = await build(command, bot, launcher=NewHomeLauncher(), fetch=command)
+    assert result.ok, result.output
+    shown = [line for line in result.output.splitlines() if "user.home = " in line]
+    assert [line.startswith(f"    user.home = {bot.parent}/home-") for line in shown] == [True] * 2
+
+
 def fail_to_copy(monkeypatch, number):
     """Let `shutil` fail to copy each file of which the name begins with `bad`."""
 
