@@ -18,7 +18,7 @@ PERSON = "person"
 
 def versions_of(league: League, name: str) -> Sequence[StoredBot]:
     """Return all versions of the bot `name`, oldest first."""
-    return [row for row in league.bots() if row.name == name]
+    return league.bots(name)
 
 
 def find_bot(league: League, text: str) -> StoredBot:

@@ -261,11 +261,8 @@ class Roster:
     @contextmanager
     def _use(self, copy: Copy) -> Iterator[bool]:
         """Yield whether the league has a version with the content of `copy`. Until the block ends, no process can add one."""
-        with self._league.unchanged_bots() as bots:
-            yield any(
-                (row.name, row.content_hash) == (copy.manifest.name, copy.content_hash)
-                for row in bots
-            )
+        with self._league.unchanged_versions(copy.manifest.name) as versions:
+            yield any(row.content_hash == copy.content_hash for row in versions)
 
     def add_copy(
         self, copy: Copy, folder: Path, *, now_us: int, any_author: bool = False
@@ -280,8 +277,8 @@ class Roster:
         manifest = copy.manifest
         before: list[StoredBot] = []
 
-        def choose(bots: list[StoredBot]) -> StoredBot:
-            before.extend(row for row in bots if row.name == manifest.name)
+        def choose(versions: list[StoredBot]) -> StoredBot:
+            before.extend(versions)
             _check_owner(manifest, before, folder, any_author=any_author)
             self._workshop.spec(manifest.name, copy.content_hash)  # raises if the copy is missing
             same = [row for row in before if row.content_hash == copy.content_hash]
@@ -289,7 +286,7 @@ class Roster:
             return same[0] if same else _new_row(copy, folder, taken, now_us)
 
         try:
-            row = self._league.add_version(choose)
+            row = self._league.add_version(manifest.name, choose)
         except (UserError, KeyboardInterrupt):  # not StoreError: a retry needs the copy
             self.discard_unused(copy)
             raise
@@ -433,8 +430,7 @@ def enter_person(league: League, person: BotId, *, now_us: int) -> None:
     Raises UserError if a bot of this name was submitted in the meantime.
     """
 
-    def choose(bots: list[StoredBot]) -> StoredBot:
-        versions = [row for row in bots if row.name == person.name]
+    def choose(versions: list[StoredBot]) -> StoredBot:
         _check_no_bot(person.name, versions)
         if versions:
             return versions[0]
@@ -449,4 +445,4 @@ def enter_person(league: League, person: BotId, *, now_us: int) -> None:
             retired_at_us=now_us,
         )
 
-    league.add_version(choose)
+    league.add_version(person.name, choose)

@@ -201,25 +201,25 @@ class League:
 
     # Bots and tournaments
 
-    def add_version(self, choose: Callable[[list[StoredBot]], StoredBot]) -> StoredBot:
-        """Add the version of a bot that `choose` returns, unless the league has it already, and return it.
+    def add_version(self, name: str, choose: Callable[[list[StoredBot]], StoredBot]) -> StoredBot:
+        """Add the version of the bot `name` that `choose` returns, unless the league has it already, and return it.
 
-        `choose` gets all versions of all bots, in the order in which they were submitted. Until its version is added, no
+        `choose` gets all versions of the bot, in the order in which they were submitted. Until its version is added, no
         other process adds a bot. If `choose` raises an error, nothing is added, and the error is passed on. Raises
         UserError if the league has another version of the bot with the same label or the same content.
         """
         with self._database.writing() as connection:
-            versions = queries.bots(connection)
+            versions = queries.bots(connection, name)
             version = choose(versions)
             if version not in versions:
                 writes.add_bot(connection, version)
             return version
 
     @contextmanager
-    def unchanged_bots(self) -> Iterator[list[StoredBot]]:
-        """Yield all versions of all bots. Until the block ends, no other process adds a bot."""
+    def unchanged_versions(self, name: str) -> Iterator[list[StoredBot]]:
+        """Yield all versions of the bot `name`. Until the block ends, no other process adds a bot."""
         with self._database.writing() as connection:
-            yield queries.bots(connection)
+            yield queries.bots(connection, name)
 
     def mark_checked(self, bot: BotId, *, report: str, at_us: int) -> None:
         """Store the report of a check that a version passed. If the version was retired, it becomes active again.
@@ -236,10 +236,10 @@ class League:
         with self._database.writing() as connection:
             writes.change_bot(connection, bot, retired_at_us=at_us)
 
-    def bots(self) -> list[StoredBot]:
-        """Return all versions of all bots, in the order in which they were submitted."""
+    def bots(self, name: str | None = None) -> list[StoredBot]:
+        """Return all versions of the bot `name`, or of all bots, in the order in which they were submitted."""
         with self._database.reading() as connection:
-            return queries.bots(connection)
+            return queries.bots(connection, name)
 
     def add_tournament(self, tournament: NewTournament, schedule: Sequence[ScheduledGame]) -> None:
         """Add a tournament with its whole schedule.

@@ -32,11 +32,13 @@ _MAX_LIMIT = 2**63 - 1
 """The largest number that SQLite and PostgreSQL accept after LIMIT."""
 
 
-def bots(connection: Connection) -> list[StoredBot]:
+def bots(connection: Connection, name: str | None) -> list[StoredBot]:
     """See `League.bots`."""
     table = schema.bots
-    columns = [table.c[field.name] for field in fields(StoredBot)]
-    return [StoredBot(*row) for row in connection.execute(select(*columns).order_by(table.c.id))]
+    query = select(*(table.c[field.name] for field in fields(StoredBot))).order_by(table.c.id)
+    if name is not None:
+        query = query.where(table.c.name == name)
+    return [StoredBot(*row) for row in connection.execute(query)]
 
 
 def record(connection: Connection, game_id: str, where: str) -> GameRecord:

@@ -483,10 +483,10 @@ async def test_error_of_a_submission_is_told_although_the_copy_cannot_be_discard
     mine = make(tmp_path / "mine")
     copy = await shop.workshop.copy(mine)
 
-    def fail():
+    def fail(_):
         raise StoreError("database is locked")
 
-    monkeypatch.setattr(shop.league, "unchanged_bots", fail)
+    monkeypatch.setattr(shop.league, "unchanged_versions", fail)
     with pytest.raises(UserError, match="'ann' is a bot of Bob in this league"):
         shop.roster.add_copy(copy, mine, now_us=7)
     assert copy.spec.folder.exists()

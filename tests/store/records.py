@@ -30,7 +30,7 @@ def bot(name: str, version: str = "1.0", content: str = "") -> StoredBot:
 
 def add_bot(league: League, row: StoredBot) -> None:
     """Add a version of a bot to a league."""
-    league.add_version(lambda _versions: row)
+    league.add_version(row.name, lambda _versions: row)
 
 
 def tournament(name: str = "cup") -> NewTournament:

@@ -43,6 +43,9 @@ def test_bots_are_listed_in_the_order_of_submission(league):
     for row in rows:
         add_bot(league, row)
     assert league.bots() == rows
+    assert league.bots("ann") == rows[1:3]
+    with league.unchanged_versions("bob") as versions:
+        assert versions == [rows[0], rows[3]]
 
 
 @pytest.mark.parametrize(
@@ -60,24 +63,24 @@ def test_second_bot_of_the_same_version_or_content_is_refused(league, twin):
 def test_no_other_process_adds_a_bot_while_a_version_is_chosen(tmp_path, league, db):
     seen = []
 
-    def add_bob():
+    def add_another():
         def choose(bots):
             seen.extend(bots)
-            return bot("bob")
+            return bot("ann", "2.0")
 
         with League.open(tmp_path / "league", create=False, db=db) as other:
-            other.add_version(choose)
+            other.add_version("ann", choose)
 
     def choose(_bots):
         other.start()
         time.sleep(0.1)
         return bot("ann")
 
-    other = Thread(target=add_bob)
-    assert league.add_version(choose) == bot("ann")
+    other = Thread(target=add_another)
+    assert league.add_version("ann", choose) == bot("ann")
     other.join()
     assert seen == [bot("ann")]
-    assert league.bots() == [bot("ann"), bot("bob")]
+    assert league.bots() == [bot("ann"), bot("ann", "2.0")]
 
 
 def test_nothing_is_added_if_the_version_is_known_or_none_is_chosen(league):
@@ -85,9 +88,9 @@ def test_nothing_is_added_if_the_version_is_known_or_none_is_chosen(league):
         raise UserError("no")
 
     add_bot(league, bot("ann"))
-    assert league.add_version(lambda bots: bots[0]) == bot("ann")
+    assert league.add_version("ann", lambda versions: versions[0]) == bot("ann")
     with pytest.raises(UserError, match="no"):
-        league.add_version(refuse)
+        league.add_version("ann", refuse)
     assert league.bots() == [bot("ann")]
 
 

@@ -191,7 +191,7 @@ from referee.store.league import League
 sys.stdin.readline()
 with League.open(Path(sys.argv[1]), create=True, db=sys.argv[3] or None) as league:
     name = sys.argv[2]
-    league.add_version(lambda _: StoredBot(name, "1.0", "Ada", "python", f"/bots/{name}", name, 0))
+    league.add_version(name, lambda _: StoredBot(name, "1.0", "Ada", "python", f"/bots/{name}", name, 0))
 """
 
 
