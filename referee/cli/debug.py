@@ -135,7 +135,10 @@ def debug(
         launcher: Launcher = make_launcher(under)
         workshop = workshop_at(store.folder, under)
         if isinstance(found, StoredBot):
-            spec = Roster(store, workshop).spec(found.bot)
+            roster = Roster(store, workshop)
+            spec = roster.spec(found.bot)
+            if not attach:
+                uvloop.run(roster.refresh(found.bot))
         else:
             spec = uvloop.run(load_folder(found, workshop, build=not attach))
     if attach:

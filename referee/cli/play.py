@@ -350,7 +350,7 @@ async def _load_bots(
         specs = []
         for seat, text in enumerate(texts):
             if not _is_path(text):
-                specs.append(_find_version(text, roster, options.league))
+                specs.append(await _find_version(text, roster, options.league))
             elif roster is not None and options.keep:
                 specs.append((await roster.submit(Path(text), now_us=now_us())).spec)
             else:
@@ -359,14 +359,16 @@ async def _load_bots(
         return tuple(specs)
 
 
-def _find_version(text: str, roster: Roster | None, league: Path) -> BotSpec:
-    """Return a bot of the league."""
+async def _find_version(text: str, roster: Roster | None, league: Path) -> BotSpec:
+    """Return a bot of the league. Build its copy again if that is needed."""
     if roster is None:
         raise UserError(f"BOTS: {text!r} is neither a folder nor a bot of the league {league}")
     try:
-        return roster.active_spec(text)
+        spec = roster.active_spec(text)
     except NotFoundError as error:
         raise UserError(f"BOTS: {text!r} is no folder, and {error}") from error
+    await roster.refresh(spec.bot)
+    return spec
 
 
 def _is_path(text: str) -> bool:

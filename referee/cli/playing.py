@@ -5,12 +5,14 @@ A command makes `PlaySettings` of its options. `open_new_tournament` creates a t
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -152,6 +154,38 @@ def _select_isolation(
     return select_isolation_for(
         choice.wanted, required, lambda: find_bots(folders, names, league, db)
     )
+
+
+def refresh_bots(
+    store: League,
+    tournament: Tournament,
+    isolation: Isolation,
+    interrupts: Interrupts,
+    settings: PlaySettings,
+) -> None:
+    """Build bots of a stored tournament again if that is needed; see `Workshop.refresh`. The workers of a cluster do that themselves.
+
+    Raises UserError if a bot cannot be built, and typer.Exit after a signal.
+    """
+    if settings.place is not None:
+        return
+    roster = roster_of(store, isolation)
+
+    async def refresh() -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a coroutine runs in a task
+        interrupts.call_on_interrupt(asyncio.get_running_loop(), partial(_cancel, task))
+        for bot in tournament.bots.values():
+            await roster.refresh(bot)
+
+    try:
+        uvloop.run(refresh())
+    except asyncio.CancelledError:
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
 
 
 def play_to_end(

@@ -37,7 +37,12 @@ from referee.cli.options import (
     MessagesOption,
     TournamentArgument,
 )
-from referee.cli.playing import choose_settings, open_new_tournament, play_to_end
+from referee.cli.playing import (
+    choose_settings,
+    open_new_tournament,
+    play_to_end,
+    refresh_bots,
+)
 from referee.cli.progress import Interrupts
 from referee.cli.tournament import LeaguePace
 from referee.cli.without_file import (
@@ -169,6 +174,8 @@ def resume(
         choice = choose_rung(ctx, isolation, tournament.config.isolation)
         under = _select_isolation_again(store, tournament, choice, require)
         check_isolation(settings.place, under)
+        if not all(part.finished for part in tournament.parts):
+            refresh_bots(store, tournament, under, interrupts, settings)
         play_to_end(store, tournament, under, interrupts, settings)
 
 
@@ -219,6 +226,7 @@ def extend(
         under = _select_isolation_again(store, tournament, choice, require)
         check_isolation(settings.place, under)
         check_cluster(settings.place)
+        refresh_bots(store, tournament, under, interrupts, settings)
         seed = secrets.token_bytes(deals.SEED_SIZE)
         longer = add_matches(store, tournament, matches, seed=seed, now_us=now_us())
         play_to_end(store, longer, under, interrupts, settings)

@@ -328,6 +328,10 @@ class Roster:
         _check_is_bot(row)
         return replace(self._workshop.spec(row.name, row.content_hash), bot=bot)
 
+    async def refresh(self, bot: BotId) -> None:
+        """Build the copy of a version again if that is needed before it plays; see `Workshop.refresh`."""
+        await self._workshop.refresh(bot.name, self.content_hash(bot))
+
     def stored_copy(self, row: StoredBot) -> StoredCopy:
         """Return a version with the folder of its copy. Raises `UserError` for a person, and if the copy is missing."""
         return StoredCopy(row, self.spec(row.bot).folder)

@@ -5,7 +5,7 @@ bots/NAME/new-*/bot      an unfinished copy, whose hash is not yet known
 bots/NAME/HASH/bot       the copy, in which the bot is built and from which it is run
 bots/NAME/HASH/source.tar the files before fetch and build, for variants and other machines; only if the bot has a fetch or a build
 bots/NAME/HASH/build.log the output of fetch and build
-bots/NAME/HASH/ready     exists when the copy and its build are complete
+bots/NAME/HASH/ready     exists when the copy and its build are complete, and says where it was built: machine, Python, folder
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ import asyncio
 import fcntl
 import io
 import os
+import platform
 import shutil
 import stat
+import sys
 import tarfile
 import tempfile
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
@@ -38,6 +40,7 @@ _SOURCE = "source.tar"
 _LOG = "build.log"
 _READY = "ready"
 _NEW = "new-"
+_OLD = "old"
 _LOCK = "lock"
 _LOCK_FLAGS = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
 _LOCK_POLL_S = 0.05
@@ -47,7 +50,7 @@ _FIRST_LINES, _LAST_LINES = 15, 25
 
 # The states of a copy:
 #
-#     copying (new-*) --hash computed--> building (HASH without ready) --success--> ready
+#     copying (new-*) --hash computed--> building (HASH without ready) --success--> ready --another place--> outdated
 #         |                                  |                                       |
 #         +---- failure --> removed <--------+                                    discard
 #                              ^                                                    |
@@ -57,6 +60,9 @@ _FIRST_LINES, _LAST_LINES = 15, 25
 # copy. If the referee is killed while building or while removing a discarded copy, the next submission of the same
 # content removes what is left, and copies and builds it again. The same holds for a ready copy that has lost its manifest,
 # because a person or a program has removed files.
+#
+# A ready copy with a build is outdated if its folder, the kind of machine or Python is another one than when it was
+# built. It keeps `ready` and its sources until it has been built again, because the author's folder may be gone.
 
 
 class BuildError(UserError):
@@ -166,8 +172,11 @@ class Workshop:
                     if not self.has(manifest.name, taken.content_hash) or (
                         self.is_limited and not is_unchanged(home / _BOT, taken.content_hash)
                     ):
-                        remove_folder(home)
-                        home.mkdir()
+                        if _is_finished(home):
+                            (home / _BOT).rename(Path(new) / _OLD)
+                        else:
+                            remove_folder(home)
+                            home.mkdir()
                         taken.path.rename(home / _BOT)
                         build_s, is_new = await self._finish(manifest, home), True
         return Copy(manifest, taken.content_hash, manifest.spec(home / _BOT), build_s, is_new)
@@ -220,9 +229,31 @@ class Workshop:
             return hash_content(source, variant, from_copy=True)
 
     def has(self, name: str, content_hash: str) -> bool:
-        """Return whether a finished copy with this content exists and still has its manifest."""
+        """Return whether a finished copy with this content exists, and is not outdated; see `refresh`."""
         home = self._home(name, content_hash)
-        return (home / _READY).exists() and (home / _BOT / FILE_NAME).exists()
+        return _is_finished(home) and (
+            not (home / _SOURCE).exists() or (home / _READY).read_bytes() == _describe_place(home)
+        )
+
+    async def refresh(self, name: str, content_hash: str) -> None:
+        """Build a copy again if it was built in another folder, on another kind of machine or with another Python.
+
+        Raises `UserError` if the copy is missing, or if it cannot be built again; then its sources stay. Raises `VoidGame` and
+        `Shortage` as `copy` does.
+        """
+        self.manifest(name, content_hash)
+        if self.has(name, content_hash):
+            return
+        try:
+            with self._sources_of_copy(name, content_hash) as source:
+                await self.copy(source, content_hash, from_copy=True)
+        except UserError as error:
+            failure = UserError(
+                f"{self._home(name, content_hash)}: this copy was built in another folder, on another kind of machine or with"
+                f" another Python, and it cannot be built again: {error}"
+            )
+            failure.output = error.output
+            raise failure from error
 
     def spec(self, name: str, content_hash: str) -> BotSpec:
         """Return how to start a bot from its copy. `BotSpec.bot` is the id from the manifest.
@@ -234,7 +265,7 @@ class Workshop:
     def manifest(self, name: str, content_hash: str) -> Manifest:
         """Return the manifest of a copy. Raises `UserError` if the copy is missing."""
         home = self._home(name, content_hash)
-        if not self.has(name, content_hash):
+        if not _is_finished(home):
             raise UserError(f"{home}: the league's copy of {name} is gone; submit it again")
         return load_manifest(home / _BOT)
 
@@ -297,7 +328,7 @@ class Workshop:
     async def _finish(self, manifest: Manifest, home: Path) -> float | None:
         """Fetch packages and build the bot in its new copy if needed, and mark the copy as ready. Return `Copy.build_s`.
 
-        If there is an error, remove the copy and raise the error.
+        If there is an error, remove the copy, unless it is an outdated one, and raise the error.
         """
         build_s = None
         try:
@@ -308,18 +339,30 @@ class Workshop:
             )
             if command is not None or plan_fetches(home / _BOT, None, None):
                 self._on_build(manifest)
-                with (home / _SOURCE).open("wb") as archive:
-                    _write_archive(home / _BOT, archive)
+                if not (home / _SOURCE).exists():
+                    with (home / _SOURCE).open("wb") as archive:
+                        _write_archive(home / _BOT, archive)
                 built = await build(command, home / _BOT, launcher=self.launcher, fetch=fetch)
                 _check_build(manifest, built, home / _BOT)
                 (home / _LOG).write_text(built.output, encoding="utf-8")
                 build_s = built.elapsed_s
             _make_read_only(home / _BOT)
-            (home / _READY).touch()
+            (home / _READY).write_bytes(_describe_place(home))
         except BaseException:
-            remove_folder(home)
+            if not (home / _READY).exists():
+                remove_folder(home)
             raise
         return build_s
+
+
+def _is_finished(home: Path) -> bool:
+    """Return whether the folder of a copy has a finished copy that still has its manifest."""
+    return (home / _READY).exists() and (home / _BOT / FILE_NAME).exists()
+
+
+def _describe_place(home: Path) -> bytes:
+    """Return what a build in the folder of a copy depends on besides its sources: kind of machine, Python and path."""
+    return os.fsencode(f"{platform.machine()}\n{sys.implementation.cache_tag}\n{home.resolve()}\n")
 
 
 def hash_content(
@@ -356,7 +399,7 @@ def is_unchanged(copy: Path, content_hash: str) -> bool:
         content_hash: the content hash of the bot.
     """
     try:
-        return (copy.parent / _SOURCE).exists() or hash_content(copy) == content_hash
+        return (copy.parent / _SOURCE).exists() or hash_content(copy, from_copy=True) == content_hash
     except UserError:  # the copy is no bot any more
         return False
 

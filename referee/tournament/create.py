@@ -209,9 +209,9 @@ async def enter_bots(
     """Return the bots of a tournament, in the order of its configuration.
 
     If an entry has a folder or a variant, the bot is copied into the league and built. Without a folder, the league must
-    have the bot.
+    have the bot, and its copy is built again if that is needed.
 
-    Raises UserError as `Roster.submit` does, if two entries are the same bot, and if a bot is retired. Raises NotFoundError
+    Raises UserError as `Roster.submit` and `Roster.refresh` do, if two entries are the same bot, and if a bot is retired. Raises NotFoundError
     if the league does not have the bot of an entry without a folder.
     """
     numbers: dict[BotId, int] = {}
@@ -235,6 +235,7 @@ async def _enter_bot(
     else:
         spec = _find_bot(config, number, entry, roster)
         if entry.variant is None:
+            await roster.refresh(spec.bot)
             return spec
         added = await roster.submit_variant(spec.bot, entry.variant, now_us=now_us)
     if added.is_retired:

@@ -1,6 +1,7 @@
 """`referee bots`: create, check, submit, list, show and retire bots."""
 
 import json
+import shutil
 from unittest.mock import Mock
 
 import pytest
@@ -166,6 +167,33 @@ def test_output_of_a_build_can_be_read(here):
     assert done.returncode == 0, done.stderr
     assert "Building built: sh -c" in done.stderr
     assert checked_output(here, "bots", "log", "built", "--build") == "compiled\\x1b\n"
+
+
+@pytest.mark.extended("plays more games")
+def test_bots_of_a_moved_league_are_built_again_before_they_play(here):
+    """Each command that plays with bots of a league does so, but only once."""
+    bot = here.bot("built", "from referee.sdk import run\nrun(lambda request: request.legal[0])\n")
+    with (bot / "bot.toml").open("a") as manifest:
+        manifest.write('[build]\ncommand = ["touch", "made"]\n')
+    file = here.tournament(bots=("random", bot), matches=1)
+    done = here.referee("tournament", "run", file)
+    assert done.stderr == "Building built: touch made\n"
+    shutil.rmtree(bot)
+    cup = here.folder / "again.toml"
+    cup.write_text(file.read_text().replace(str(bot), "built"))
+    for number, words in enumerate(
+        (
+            ("play", "built", "random", "--ruleset", "duel"),
+            ("bots", "debug", "built", "cup-1"),
+            ("tournament", "extend", "cup", "--matches", "1"),
+            ("tournament", "run", cup),
+        )
+    ):
+        before = here.folder / ("league" if number == 0 else f"league-{number - 1}")
+        league = before.rename(here.folder / f"league-{number}")
+        for printed in ("Building built: touch made\n", ""):
+            done = here.referee(*words, "--league", league)
+            assert (done.returncode, done.stderr) == (0, printed), done.stdout
 
 
 def test_failed_build_shows_its_output(here):

@@ -221,6 +221,63 @@ async def test_concurrent_copies_of_the_same_content_build_once(shop, tmp_path):
     assert counts.read_text() == "made\n"
 
 
+def other_machine(shop, _tmp_path, monkeypatch):
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    return shop
+
+
+def other_python(shop, _tmp_path, monkeypatch):
+    monkeypatch.setattr(workshop.sys.implementation, "cache_tag", "cpython-399")
+    return shop
+
+
+def other_folder(shop, tmp_path, _monkeypatch):
+    shutil.copytree(shop.league.folder, tmp_path / "copied")
+    return Shop(League.open(tmp_path / "copied", create=False))
+
+
+@pytest.mark.parametrize("change", [other_machine, other_python, other_folder])
+async def test_built_copy_is_built_again_in_another_place(shop, tmp_path, monkeypatch, change):
+    mine = make(tmp_path / "mine", more=BUILD.format("pwd > run; echo built"))
+    bot = (await shop.submit(mine)).spec.bot
+    plain = (await shop.submit(make(tmp_path / "plain", name="bob"))).spec.bot
+    shutil.rmtree(mine)
+    shop.built.clear()
+    await shop.roster.refresh(bot)
+    assert shop.built == []
+    there = change(shop, tmp_path, monkeypatch)
+    content_hash = there.roster.content_hash(bot)
+    assert not there.workshop.has("ann", content_hash)
+    await there.roster.refresh(plain)
+    await there.roster.refresh(bot)
+    await there.roster.refresh(bot)
+    assert there.built == ["ann"]
+    folder = there.roster.spec(bot).folder
+    assert (folder / "run").read_text() == f"{folder}\n"
+    assert there.workshop.has("ann", content_hash)
+    assert {path.name for path in folder.parents[1].iterdir()} == {"lock", content_hash}
+
+
+async def test_copy_that_cannot_be_built_again_keeps_its_sources(shop, tmp_path, monkeypatch):
+    command = f"echo oops; test ! -e {tmp_path}/broken && cp source run"
+    bot = (await shop.submit(make(tmp_path / "mine", more=BUILD.format(command)))).spec.bot
+    shutil.rmtree(tmp_path / "mine")
+    other_machine(shop, tmp_path, monkeypatch)
+    (tmp_path / "broken").touch()
+    for _ in range(2):
+        with pytest.raises(UserError) as caught:
+            await shop.roster.refresh(bot)
+        home = shop.roster.spec(bot).folder.parent
+        assert str(caught.value) == (
+            f"{home}: this copy was built in another folder, on another kind of machine or with another Python, and it"
+            " cannot be built again: ann: bot.toml: build.command: exited with 1"
+        )
+        assert caught.value.output == "oops"
+    (tmp_path / "broken").unlink()
+    await shop.roster.refresh(bot)
+    assert (home / "bot" / "run").exists()
+
+
 async def test_output_of_a_build_is_kept(shop, tmp_path):
     more = BUILD.format("echo compiled; cp source run")
     submission = await shop.submit(make(tmp_path / "mine", more=more))
