@@ -197,14 +197,14 @@ def workshop_at(
 
 
 async def load_folder(folder: Path, workshop: Workshop, *, build: bool) -> BotSpec:
-    """Return how to start the bot of a folder. If `build` is true and the bot needs a fetch or a build, a copy is built.
+    """Return how to start the bot of a folder. If `build` is true and the bot needs a fetch or a build, a copy is built, which is not kept.
 
     If only the sample bots may play, it is always a copy that is started, unless `build` is false.
     """
     manifest = load_manifest(folder)
     needs_build = manifest.build is not None or plan_fetches(folder, None, None)
     if build and (needs_build or workshop.is_limited):
-        return (await workshop.copy(folder)).spec
+        return (await workshop.copy(folder, is_kept=False)).spec
     return manifest.spec(folder)
 
 

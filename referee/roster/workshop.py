@@ -6,6 +6,7 @@ bots/NAME/HASH/bot       the copy, in which the bot is built and from which it i
 bots/NAME/HASH/source.tar the files before fetch and build, for variants and other machines; only if the bot has a fetch or a build
 bots/NAME/HASH/build.log the output of fetch and build
 bots/NAME/HASH/ready     exists when the copy and its build are complete, and says where it was built: machine, Python, folder
+bots/NAME/HASH/passing   exists if the copy is not kept; its time is that of the last use
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import stat
 import sys
 import tarfile
 import tempfile
+import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -44,6 +46,9 @@ _OLD = "old"
 _LOCK = "lock"
 _LOCK_FLAGS = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
 _LOCK_POLL_S = 0.05
+_PASSING = "passing"
+_PASSING_S = 3600.0
+"""How many seconds a copy that is not kept stays after its last use: a game may still be played with it."""
 _FIRST_LINES, _LAST_LINES = 15, 25
 """How many lines of a failed build's output are shown."""
 
@@ -135,12 +140,15 @@ class Workshop:
         variant: Variant | None = None,
         *,
         from_copy: bool = False,
+        is_kept: bool = True,
     ) -> Copy:
         """Copy a bot's folder and build the bot in the copy. If the league has a copy of the content, return it.
 
         With a `variant`, the copy has the changed manifest. The content hash includes it, as it includes all files of the copy.
         With `from_copy`, `source` has the files of another copy. Then `.gitignore` files have no effect: they had it when
         the other copy was made, and some of them may have been left out themselves.
+        If `is_kept` is False, as for a game that is not stored, a new copy stays so that the same content is not built again, but it is removed when
+        a later call finds that it was not used for an hour. A call with True keeps it for good.
 
         Raises `UserError` if the manifest is wrong or changes meanwhile, if the folder cannot be copied or is among the league's copies, or
         if `content_hash` is given and the content has another hash; `BuildError` if the build fails; `VoidGame` as `build` does; and `Shortage`
@@ -177,8 +185,15 @@ class Workshop:
                         else:
                             remove_folder(home)
                             home.mkdir()
+                            if not is_kept:
+                                (home / _PASSING).touch()
                         taken.path.rename(home / _BOT)
                         build_s, is_new = await self._finish(manifest, home), True
+                    if is_kept:
+                        (home / _PASSING).unlink(missing_ok=True)
+                    elif (home / _PASSING).exists():
+                        (home / _PASSING).touch()
+                    _remove_unused(folder)
         return Copy(manifest, taken.content_hash, manifest.spec(home / _BOT), build_s, is_new)
 
     def pack(self, name: str, content_hash: str) -> bytes:
@@ -550,6 +565,15 @@ async def _lock_when_free(folder: Path) -> AsyncIterator[None]:
 def _remove_unfinished(folder: Path) -> None:
     for unfinished in folder.glob(f"{_NEW}*"):
         remove_folder(unfinished)
+
+
+def _remove_unused(folder: Path) -> None:
+    """Remove the copies of a bot that are not kept and were not used for an hour. The caller holds the lock of `folder`."""
+    before_s = time.time() - _PASSING_S
+    for mark in folder.glob(f"*/{_PASSING}"):
+        if mark.stat().st_mtime < before_s:
+            (mark.parent / _READY).unlink(missing_ok=True)  # first, as in `Workshop.discard`
+            remove_folder(mark.parent)
 
 
 def _make_read_only(folder: Path) -> None:

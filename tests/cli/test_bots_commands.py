@@ -1,6 +1,7 @@
 """`referee bots`: create, check, submit, list, show and retire bots."""
 
 import json
+import os
 import shutil
 from unittest.mock import Mock
 
@@ -194,6 +195,22 @@ def test_bots_of_a_moved_league_are_built_again_before_they_play(here):
         for printed in ("Building built: touch made\n", ""):
             done = here.referee(*words, "--league", league)
             assert (done.returncode, done.stderr) == (0, printed), done.stdout
+
+
+def test_build_of_a_game_that_is_not_stored_does_not_stay_for_ever(here):
+    bot = here.bot("built", "from referee.sdk import run\nrun(lambda request: request.legal[0])\n")
+    with (bot / "bot.toml").open("a") as manifest:
+        manifest.write('[build]\ncommand = ["touch", "made"]\n')
+    game = ("play", "./built", "./built", "--ruleset", "duel")
+    for printed in ("Building built: touch made\n", ""):
+        done = here.referee(*game)
+        assert (done.returncode, done.stderr) == (0, printed)
+    [old] = (here.folder / "league" / "bots" / "built").glob("*/passing")
+    os.utime(old, (0, 0))
+    (bot / "more").touch()
+    assert here.referee(*game).returncode == 0
+    [new] = (here.folder / "league" / "bots" / "built").glob("*/bot")
+    assert (new / "more").exists()
 
 
 def test_failed_build_shows_its_output(here):

@@ -278,6 +278,42 @@ async def test_copy_that_cannot_be_built_again_keeps_its_sources(shop, tmp_path,
     assert (home / "bot" / "run").exists()
 
 
+def copies_of_ann(shop):
+    return {path.name for path in (shop.league.folder / "bots" / "ann").iterdir()} - {"lock"}
+
+
+def make_old(shop):
+    """Let all copies be unused for two hours."""
+    for mark in shop.league.folder.glob("bots/*/*/passing"):
+        os.utime(mark, (time.time() - 7200,) * 2)
+
+
+async def test_copy_that_is_not_kept_is_removed_when_it_was_not_used_for_an_hour(shop, tmp_path):
+    more = BUILD.format("cp source run")
+    mine = [make(tmp_path / each, source=each, more=more) for each in "abc"]
+    first, second = [await shop.workshop.copy(each, is_kept=False) for each in mine[:2]]
+    make_old(shop)
+    await shop.workshop.copy(mine[1], is_kept=False)  # uses it again
+    assert shop.built == ["ann"] * 2
+    third = await shop.workshop.copy(mine[2], is_kept=False)
+    assert not first.spec.folder.exists()
+    assert copies_of_ann(shop) == {second.content_hash, third.content_hash}
+
+
+async def test_copy_that_a_league_uses_is_kept(shop, tmp_path):
+    more = BUILD.format("cp source run")
+    mine = [make(tmp_path / each, source=each, more=more) for each in "abc"]
+    await shop.workshop.copy(mine[0], is_kept=False)
+    await shop.submit(mine[0])  # played first, then submitted
+    await shop.submit(mine[1])
+    await shop.workshop.copy(mine[1], is_kept=False)
+    assert shop.built == ["ann"] * 2
+    make_old(shop)
+    await shop.workshop.copy(mine[2], is_kept=False)
+    for row in shop.league.bots():
+        assert shop.workshop.has("ann", row.content_hash)
+
+
 async def test_output_of_a_build_is_kept(shop, tmp_path):
     more = BUILD.format("echo compiled; cp source run")
     submission = await shop.submit(make(tmp_path / "mine", more=more))
