@@ -96,7 +96,7 @@ class Copy:
     build_s: float | None
     """How many seconds fetch and build took; None if the bot needs neither, or if the same content was built before."""
     is_new: bool
-    """False if the workshop had a copy with this content before."""
+    """False if the workshop had a copy with this content before that could be used."""
 
 
 class Workshop:
@@ -171,15 +171,10 @@ class Workshop:
                         raise UserError(
                             f"{manifest.name}: the content hash is {taken.content_hash} instead of {content_hash}"
                         )
-                    if self._only is not None and taken.content_hash not in self._only:
-                        raise UserError(
-                            f"{source}: is not a sample bot any more; only the sample bots play without isolation"
-                        )
+                    self._check_allowed(source, taken.content_hash)
                     home = self._home(manifest.name, taken.content_hash)
                     build_s, is_new = None, False
-                    if not self.has(manifest.name, taken.content_hash) or (
-                        self.is_limited and not is_unchanged(home / _BOT, taken.content_hash)
-                    ):
+                    if not self._can_be_used(manifest.name, taken.content_hash):
                         if _is_finished(home):
                             (home / _BOT).rename(Path(new) / _OLD)
                         else:
@@ -316,6 +311,19 @@ class Workshop:
         The name is the whole hash: with a part of it, an attacker could make two contents that get the same folder.
         """
         return self._folder / name / content_hash
+
+    def _check_allowed(self, source: Path, content_hash: str) -> None:
+        """Raise `UserError` if only some bots may be copied, and the content of `source` is that of another bot."""
+        if self._only is not None and content_hash not in self._only:
+            raise UserError(
+                f"{source}: is not a sample bot any more; only the sample bots play without isolation"
+            )
+
+    def _can_be_used(self, name: str, content_hash: str) -> bool:
+        """Return whether `has` is true. If only some bots may be copied, a changed copy cannot be used either."""
+        return self.has(name, content_hash) and (
+            self._only is None or is_unchanged(self._home(name, content_hash) / _BOT, content_hash)
+        )
 
     def _check_source(self, source: Path) -> None:
         """Raise `UserError` if a bot's folder is in the folder of the league's copies and is not such a copy.
