@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from referee.roster.content import hash_content
 from referee.roster.roster import SAMPLE_BOTS
-from referee.roster.workshop import hash_content
 
 FILE = Path(__file__).parents[1] / "referee" / "roster" / "sample_hashes.txt"
 

@@ -23,7 +23,8 @@ from referee.check.bot_under_test import BotUnderTest, Measurements
 from referee.check.games import CheckGame, play_game
 from referee.clocks import Clocks
 from referee.errors import Cause, Forfeit, UserError
-from referee.roster.workshop import BuildError, Copy, Workshop
+from referee.roster.content import BuildError
+from referee.roster.workshop import Copy, Workshop
 from referee.rules.ruleset import RULESETS
 from referee.sandbox.launcher import signal_name
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from referee.bots import BotSpec
 from referee.errors import Shortage, UserError
 from referee.records import BotId, GameRecord
-from referee.roster.workshop import BuildError, Workshop
+from referee.roster.content import BuildError
+from referee.roster.workshop import Workshop
 from referee.sandbox import Isolation, Rung
 from referee.sandbox.folders import run_folder
 from referee.sandbox.ladder import make_launcher, select_isolation

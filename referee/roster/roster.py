@@ -28,7 +28,8 @@ from referee.bots.manifest import FILE_NAME, Manifest, Variant, load_manifest
 from referee.errors import StoreError, UserError, copy_errors
 from referee.records import BotId
 from referee.roster import PERSON, find_bot, versions_of
-from referee.roster.workshop import Copy, Workshop, hash_content, is_unchanged
+from referee.roster.content import hash_content
+from referee.roster.workshop import Copy, Workshop, is_unchanged
 from referee.sandbox import Isolation
 from referee.sandbox.folders import remove_folder
 from referee.store import StoredBot

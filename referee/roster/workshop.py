@@ -16,28 +16,32 @@ import fcntl
 import io
 import os
 import platform
-import shutil
-import stat
 import sys
-import tarfile
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from referee.bots import BotSpec
-from referee.bots import snapshot as snapshots
-from referee.bots.build import Built, build
+from referee.bots.build import build
 from referee.bots.fetch import plan_fetches
 from referee.bots.manifest import FILE_NAME, Manifest, Variant, load_manifest
-from referee.errors import UserError, copy_errors, cut_lines
+from referee.errors import UserError, copy_errors
+from referee.roster.content import (
+    FOLDER,
+    check_build,
+    check_copied,
+    extract,
+    hash_content,
+    make_read_only,
+    take_snapshot,
+    write_archive,
+)
 from referee.sandbox.folders import remove_folder
 from referee.sandbox.launcher import Launcher
 
-_BOT = "bot"
 _SOURCE = "source.tar"
 _LOG = "build.log"
 _READY = "ready"
@@ -49,8 +53,6 @@ _LOCK_POLL_S = 0.05
 _PASSING = "passing"
 _PASSING_S = 3600.0
 """How many seconds a copy that is not kept stays after its last use: a game may still be played with it."""
-_FIRST_LINES, _LAST_LINES = 15, 25
-"""How many lines of a failed build's output are shown."""
 
 
 # The states of a copy:
@@ -68,20 +70,6 @@ _FIRST_LINES, _LAST_LINES = 15, 25
 #
 # A ready copy with a build is outdated if its folder, the kind of machine or Python is another one than when it was
 # built. It keeps `ready` and its sources until it has been built again, because the author's folder may be gone.
-
-
-class BuildError(UserError):
-    """The build of a bot has failed, or the fetch of its packages before it."""
-
-    def __init__(self, bot: str, reason: str, output: str, *, is_fetch: bool = False) -> None:
-        step = "the fetch of its packages" if is_fetch else f"{FILE_NAME}: build.command"
-        super().__init__(f"{bot}: {step}: {reason}")
-        self.reason = reason
-        """Why the build failed, in one sentence."""
-        self.output = output
-        """The first and the last lines of the output, with control characters escaped."""
-        self.is_fetch = is_fetch
-        """Whether the fetch failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +151,10 @@ class Workshop:
             folder.mkdir(parents=True, exist_ok=True)
             async with _lock_when_free(folder):
                 with tempfile.TemporaryDirectory(prefix=_NEW, dir=folder) as new:
-                    taken = _take_snapshot(
-                        source, Path(new) / _BOT, manifest, variant, from_copy=from_copy
+                    taken = take_snapshot(
+                        source, Path(new) / FOLDER, manifest, variant, from_copy=from_copy
                     )
-                    _check_copied(manifest, source, taken.path)
+                    check_copied(manifest, source, taken.path)
                     if content_hash not in {None, taken.content_hash}:
                         raise UserError(
                             f"{manifest.name}: the content hash is {taken.content_hash} instead of {content_hash}"
@@ -176,20 +164,20 @@ class Workshop:
                     build_s, is_new = None, False
                     if not self._can_be_used(manifest.name, taken.content_hash):
                         if _is_finished(home):
-                            (home / _BOT).rename(Path(new) / _OLD)
+                            (home / FOLDER).rename(Path(new) / _OLD)
                         else:
                             remove_folder(home)
                             home.mkdir()
                             if not is_kept:
                                 (home / _PASSING).touch()
-                        taken.path.rename(home / _BOT)
+                        taken.path.rename(home / FOLDER)
                         build_s, is_new = await self._finish(manifest, home), True
                     if is_kept:
                         (home / _PASSING).unlink(missing_ok=True)
                     elif (home / _PASSING).exists():
                         (home / _PASSING).touch()
                     _remove_unused(folder)
-        return Copy(manifest, taken.content_hash, manifest.spec(home / _BOT), build_s, is_new)
+        return Copy(manifest, taken.content_hash, manifest.spec(home / FOLDER), build_s, is_new)
 
     def pack(self, name: str, content_hash: str) -> bytes:
         """Return the files of a copy as they were before the build, in a tar archive for `unpack` on another machine.
@@ -202,7 +190,7 @@ class Workshop:
         if source.exists():
             return source.read_bytes()
         data = io.BytesIO()
-        _write_archive(home / _BOT, data)
+        write_archive(home / FOLDER, data)
         return data.getvalue()
 
     async def unpack(self, archive: bytes, content_hash: str, scratch: Path) -> Copy:
@@ -215,7 +203,7 @@ class Workshop:
 
         Raises `UserError` if the archive is damaged or its content does not have this hash, and the errors of `copy`.
         """
-        source = _extract(io.BytesIO(archive), scratch)
+        source = extract(io.BytesIO(archive), scratch)
         return await self.copy(source, content_hash, from_copy=True)
 
     async def copy_variant(self, name: str, content_hash: str, variant: Variant) -> Copy:
@@ -270,14 +258,14 @@ class Workshop:
 
         Raises `UserError` if the copy is missing.
         """
-        return self.manifest(name, content_hash).spec(self._home(name, content_hash) / _BOT)
+        return self.manifest(name, content_hash).spec(self._home(name, content_hash) / FOLDER)
 
     def manifest(self, name: str, content_hash: str) -> Manifest:
         """Return the manifest of a copy. Raises `UserError` if the copy is missing."""
         home = self._home(name, content_hash)
         if not _is_finished(home):
             raise UserError(f"{home}: the league's copy of {name} is gone; submit it again")
-        return load_manifest(home / _BOT)
+        return load_manifest(home / FOLDER)
 
     def discard(self, copy: Copy, use: AbstractContextManager[bool]) -> None:
         """Remove a copy, unless the league uses it. If the same content is submitted later, `copy` makes and builds a new copy.
@@ -322,7 +310,8 @@ class Workshop:
     def _can_be_used(self, name: str, content_hash: str) -> bool:
         """Return whether `has` is true. If only some bots may be copied, a changed copy cannot be used either."""
         return self.has(name, content_hash) and (
-            self._only is None or is_unchanged(self._home(name, content_hash) / _BOT, content_hash)
+            self._only is None
+            or is_unchanged(self._home(name, content_hash) / FOLDER, content_hash)
         )
 
     def _check_source(self, source: Path) -> None:
@@ -343,10 +332,10 @@ class Workshop:
         self.manifest(name, content_hash)
         home = self._home(name, content_hash)
         if not (home / _SOURCE).exists():  # nothing was built
-            yield home / _BOT
+            yield home / FOLDER
             return
         with tempfile.TemporaryDirectory() as scratch, (home / _SOURCE).open("rb") as archive:
-            yield _extract(archive, Path(scratch))
+            yield extract(archive, Path(scratch))
 
     async def _finish(self, manifest: Manifest, home: Path) -> float | None:
         """Fetch packages and build the bot in its new copy if needed, and mark the copy as ready. Return `Copy.build_s`.
@@ -360,16 +349,16 @@ class Workshop:
                 if manifest.build is None
                 else (manifest.build.command, manifest.build.fetch)
             )
-            if command is not None or plan_fetches(home / _BOT, None, None):
+            if command is not None or plan_fetches(home / FOLDER, None, None):
                 self._on_build(manifest)
                 if not (home / _SOURCE).exists():
                     with (home / _SOURCE).open("wb") as archive:
-                        _write_archive(home / _BOT, archive)
-                built = await build(command, home / _BOT, launcher=self.launcher, fetch=fetch)
-                _check_build(manifest, built, home / _BOT)
+                        write_archive(home / FOLDER, archive)
+                built = await build(command, home / FOLDER, launcher=self.launcher, fetch=fetch)
+                check_build(manifest, built, home / FOLDER)
                 (home / _LOG).write_text(built.output, encoding="utf-8")
                 build_s = built.elapsed_s
-            _make_read_only(home / _BOT)
+            make_read_only(home / FOLDER)
             (home / _READY).write_bytes(_describe_place(home))
         except BaseException:
             if not (home / _READY).exists():
@@ -380,38 +369,12 @@ class Workshop:
 
 def _is_finished(home: Path) -> bool:
     """Return whether the folder of a copy has a finished copy that still has its manifest."""
-    return (home / _READY).exists() and (home / _BOT / FILE_NAME).exists()
+    return (home / _READY).exists() and (home / FOLDER / FILE_NAME).exists()
 
 
 def _describe_place(home: Path) -> bytes:
     """Return what a build in the folder of a copy depends on besides its sources: kind of machine, Python and path."""
     return os.fsencode(f"{platform.machine()}\n{sys.implementation.cache_tag}\n{home.resolve()}\n")
-
-
-def hash_content(
-    folder: Path,
-    variant: Variant | None = None,
-    *,
-    left_out: Path | None = None,
-    from_copy: bool = False,
-) -> str:
-    """Return the content hash that a bot's folder would have as a version of a league.
-
-    Args:
-        folder: the bot's folder.
-        variant: changes of the bot's manifest; None for the bot as it is.
-        left_out: a folder that may be inside the bot's folder, such as the folder of the league's copies. Then the
-            copy leaves out the whole subfolder of the bot's folder that contains it.
-        from_copy: as in `Workshop.copy`.
-
-    Raises `UserError` if the manifest is wrong or the folder cannot be copied.
-    """
-    manifest = load_manifest(folder, variant)
-    with tempfile.TemporaryDirectory() as parent:
-        into = Path(parent) / _BOT
-        return _take_snapshot(
-            folder, into, manifest, variant, left_out, from_copy=from_copy
-        ).content_hash
 
 
 def is_unchanged(copy: Path, content_hash: str) -> bool:
@@ -422,121 +385,11 @@ def is_unchanged(copy: Path, content_hash: str) -> bool:
         content_hash: the content hash of the bot.
     """
     try:
-        return (copy.parent / _SOURCE).exists() or hash_content(copy, from_copy=True) == content_hash
+        return (copy.parent / _SOURCE).exists() or hash_content(
+            copy, from_copy=True
+        ) == content_hash
     except UserError:  # the copy is no bot any more
         return False
-
-
-def _take_snapshot(
-    source: Path,
-    into: Path,
-    manifest: Manifest,
-    variant: Variant | None,
-    left_out: Path | None = None,
-    *,
-    from_copy: bool,
-) -> snapshots.Snapshot:
-    """Copy a bot's folder as `snapshot.take` does. With a `variant`, the copy has the changed `manifest`."""
-    replaced = {} if variant is None else {FILE_NAME: manifest.to_toml().encode()}
-    built = manifest.build is not None and not from_copy
-    return snapshots.take(source, into, built=built, replaced=replaced, left_out=left_out)
-
-
-def _extract(archive: IO[bytes], scratch: Path) -> Path:
-    """Extract an archive that `_write_archive` has written into a folder in `scratch`, and return the folder.
-
-    Raises `UserError` if the archive is damaged or a file cannot be written, and `Shortage` if the machine lacks a resource.
-    """
-    folder = scratch / _BOT
-    folder.mkdir()
-    try:
-        with copy_errors(folder), tarfile.open(fileobj=archive) as files:
-            for member in files:
-                _extract_member(files, member, folder)
-    except (tarfile.TarError, UserError, KeyError) as error:  # KeyError: a hard link leads nowhere
-        raise UserError(f"the archive of a bot cannot be unpacked: {error}") from error
-    return folder
-
-
-def _extract_member(files: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
-    """Extract a folder, file or link, without its owner and its times.
-
-    `TarFile.extractall` differs between versions of Python: before 3.11.4 it has no filters, and in some later versions its
-    filter `data` removes `x/..` from the targets of links. Then the content has another hash.
-
-    Raises `TarError` for a device or a pipe, or if the path leads out of `folder`, and `OSError` if a file or link exists already.
-    """
-    path = folder / member.name
-    is_inside = path == folder or path.parent.resolve().is_relative_to(folder.resolve())
-    if ".." in Path(member.name).parts or not is_inside:
-        raise tarfile.TarError(f"{member.name!r} leads out of the archive")
-    if member.isdir():
-        path.mkdir(exist_ok=True)
-    elif member.issym():
-        path.symlink_to(member.linkname)
-    elif (content := files.extractfile(member)) is not None:
-        with content, path.open("xb") as file:
-            shutil.copyfileobj(content, file)
-        path.chmod(0o755 if member.mode & stat.S_IXUSR else 0o644)
-    else:
-        raise tarfile.TarError(f"{member.name!r} is a device or a pipe")
-
-
-def _write_archive(folder: Path, archive: IO[bytes]) -> None:
-    """Write the content of a folder to `archive`, as a tar archive."""
-    with tarfile.open(fileobj=archive, mode="w") as files:
-        files.add(folder, arcname=".")
-
-
-def _check_copied(manifest: Manifest, source: Path, copied: Path) -> None:
-    """Raise `UserError` if the copy of a folder does not have the manifest that was read from the folder before.
-
-    Args:
-        manifest: the manifest as read from `source`, with the changes of a variant.
-        source: the folder.
-        copied: the copy.
-    """
-    if not (copied / FILE_NAME).exists():
-        raise UserError(
-            f"{source / FILE_NAME}: is not in the copy, because .gitignore excludes it or because it is a"
-            " link to an excluded file"
-        )
-    try:
-        is_same = load_manifest(copied) == manifest
-    except UserError:  # its message would name a file of the copy
-        is_same = False
-    if not is_same:
-        raise UserError(f"{source / FILE_NAME}: changed while it was copied; submit it again")
-
-
-def _check_build(manifest: Manifest, built: Built, folder: Path) -> None:
-    """Raise `BuildError` if the build failed, left something that no bot may contain, or changed the manifest.
-
-    Args:
-        manifest: the manifest before the build.
-        built: the result of the build.
-        folder: the bot's folder after the build.
-    """
-    is_fetch = built.is_fetch or manifest.build is None
-    reason = built.reason or _find_damage(manifest, folder, "fetch" if is_fetch else "build")
-    if reason is not None:
-        output = "\n".join(cut_lines(built.output.splitlines(), _FIRST_LINES, _LAST_LINES))
-        raise BuildError(manifest.name, reason, output, is_fetch=is_fetch)
-
-
-def _find_damage(manifest: Manifest, folder: Path, step: str) -> str | None:
-    """Return what is wrong in a bot's folder after a successful `step` ("build" or "fetch"); None if nothing is wrong."""
-    try:
-        if folder.exists():
-            snapshots.check_built(folder)
-    except UserError as error:
-        return f"the {step} has left something that no bot may contain: {error}"
-    try:
-        if load_manifest(folder) != manifest:
-            return f"the {step} has changed {FILE_NAME}"
-    except UserError as error:
-        return f"the {step} has damaged {FILE_NAME}: {error}"
-    return None
 
 
 @contextmanager
@@ -582,19 +435,3 @@ def _remove_unused(folder: Path) -> None:
         if mark.stat().st_mtime < before_s:
             (mark.parent / _READY).unlink(missing_ok=True)  # first, as in `Workshop.discard`
             remove_folder(mark.parent)
-
-
-def _make_read_only(folder: Path) -> None:
-    """Make a copy's files read-only, because the bot that plays must be the bot that was checked.
-
-    Its folders stay writable for the referee's user, so this protects only against accidents. The sandbox gives the real protection.
-    All users may read the files, because a bot runs as another user if the referee is root. The set-user-ID bits of a
-    build are removed: otherwise, other users of the machine could run the program with the rights of the referee.
-    """
-    folder.chmod(0o755)
-    for path in folder.rglob("*"):
-        mode = path.lstat().st_mode
-        if stat.S_ISDIR(mode):
-            path.chmod(0o755)
-        elif stat.S_ISREG(mode):
-            path.chmod(0o555 if mode & stat.S_IXUSR else 0o444)

@@ -19,8 +19,8 @@ from referee.bots import BotSpec
 from referee.bots.manifest import FILE_NAME, Variant, load_manifest
 from referee.errors import NotFoundError, RefereeError, UserError
 from referee.records import BotId, ScheduledGame
+from referee.roster.content import hash_content
 from referee.roster.roster import Roster
-from referee.roster.workshop import hash_content
 from referee.schedule import default_lanes
 from referee.schedule.extension import extension_games, lengthen
 from referee.store import NewExtension, NewTournament, StoredExtension, StoredTournament

@@ -14,7 +14,8 @@ import pytest
 from strongest_isolation import strongest
 
 from referee.bots import BotSpec
-from referee.roster.workshop import BuildError, Workshop
+from referee.roster.content import BuildError
+from referee.roster.workshop import Workshop
 from referee.sandbox.ladder import make_launcher
 
 FOLDER = Path(__file__).parents[2] / "sample_bots"

@@ -13,7 +13,7 @@ import pytest
 
 from referee.bots.manifest import Variant
 from referee.errors import Shortage, UserError
-from referee.roster import workshop as workshops
+from referee.roster import content
 from referee.roster.workshop import Workshop
 from referee.sandbox.process_group import ProcessGroupLauncher
 
@@ -200,7 +200,7 @@ async def test_full_disk_does_not_mean_that_the_archive_is_damaged(source, tmp_p
     here = workshop(tmp_path / "here")
     copy = await here.copy(source)
     archive = here.pack("packed", copy.content_hash)
-    monkeypatch.setattr(workshops, "_extract_member", fail)
+    monkeypatch.setattr(content, "_extract_member", fail)
     with pytest.raises(Shortage, match=f"{tmp_path}/bot: No space left on device"):
         await workshop(tmp_path / "there").unpack(archive, copy.content_hash, tmp_path)
 

@@ -19,8 +19,9 @@ from referee.bots.manifest import Variant, load_manifest
 from referee.errors import NotFoundError, Shortage, StoreError, UserError
 from referee.records import BotId
 from referee.roster import find_bot, look_up_bot, predecessors, roster, workshop
+from referee.roster.content import BuildError, check_build
 from referee.roster.roster import SAMPLE_BOTS, Roster, create_bot, enter_person, person_id
-from referee.roster.workshop import BuildError, Workshop, _check_build
+from referee.roster.workshop import Workshop
 from referee.sandbox.process_group import ProcessGroupLauncher
 from referee.store.league import League
 
@@ -342,7 +343,7 @@ async def test_shortage_during_a_copy_charges_no_bot_and_leaves_no_copy(
     def fail(_):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(workshop, "_make_read_only", fail)
+    monkeypatch.setattr(workshop, "make_read_only", fail)
     with pytest.raises(Shortage) as caught:
         await shop.submit(make(tmp_path / "mine"))
     copies = shop.league.folder / "bots" / "ann"
@@ -468,7 +469,7 @@ def test_damage_without_a_build_is_that_of_the_fetch(tmp_path):
         "ann: the fetch of its packages: the fetch has left something that no bot may contain: "
     )
     with pytest.raises(BuildError, match=reason) as error:
-        _check_build(load_manifest(mine), Built(None, "", 1.0), mine)
+        check_build(load_manifest(mine), Built(None, "", 1.0), mine)
     assert error.value.is_fetch
 
 

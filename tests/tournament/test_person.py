@@ -19,8 +19,8 @@ from referee.bots.manifest import load_manifest
 from referee.errors import Cause
 from referee.match.replay import check_record, replay_moves
 from referee.records import BotId
+from referee.roster.content import hash_content
 from referee.roster.roster import StoredCopy
-from referee.roster.workshop import hash_content
 from referee.rules.events import Drawn
 from referee.rules.ruleset import HIDDEN, RULESETS
 from referee.sandbox import NO_ISOLATION, Refusal, Rung, ladder
