@@ -127,7 +127,9 @@ def open_new_tournament(
     check_cluster(settings.place)
     with League.open(league, create=True, db=db) as store, store.lock():
         roster = roster_of(store, under)
-        bots = uvloop.run(enter_bots(config, roster, now_us=now_us()))
+        bots = uvloop.run(
+            enter_bots(config, roster, now_us=now_us(), refreshes=settings.place is None)
+        )
         with Interrupts() as interrupts:
             tournament = create_tournament(
                 store,

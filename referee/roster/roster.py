@@ -63,7 +63,7 @@ class StoredCopy(NamedTuple):
 
 
 def is_sample_bot(bot: Path | StoredCopy | Variant) -> bool:
-    """Return whether a bot has the name and the content of a sample bot. A variant never has.
+    """Return whether a bot has the name and the content of a sample bot. A variant is never a sample bot.
 
     The bot is a folder, a version of a league, or a variant of a folder. What a build has made in the copy of a version is not checked.
     """
@@ -89,7 +89,7 @@ def _sample_hashes() -> dict[str, str]:
 def allowed_content(isolation: Isolation) -> Collection[str] | None:
     """Return the content hashes of the bots that may play: those of the sample bots if this machine gives no isolation, else None for all bots.
 
-    This is `only` of a `Workshop`. `check_unisolated` checks bots before anything is created, and the workshop checks what it has copied.
+    Pass the result to `Workshop` as `only`. `check_unisolated` checks bots before anything is created, and the workshop checks what it has copied.
     """
     return _sample_hashes().values() if isolation.is_fallback else None
 
@@ -206,6 +206,11 @@ class Roster:
     def __init__(self, league: League, workshop: Workshop) -> None:
         self._league = league
         self._workshop = workshop
+
+    @classmethod
+    def for_reading(cls, league: League) -> Roster:
+        """Return a roster that copies and builds no bot."""
+        return cls(league, Workshop(league.folder, None, on_build=lambda _: None))
 
     async def submit(
         self,
@@ -335,7 +340,12 @@ class Roster:
 
     def stored_copy(self, row: StoredBot) -> StoredCopy:
         """Return a version with the folder of its copy. Raises `UserError` for a person, and if the copy is missing."""
-        return StoredCopy(row, self.spec(row.bot).folder)
+        _check_is_bot(row)
+        return StoredCopy(row, self._workshop.folder(row.name, row.content_hash))
+
+    def is_ready(self, bot: BotId) -> bool:
+        """Return whether a version can be started; if not, call `refresh` first."""
+        return self._workshop.has(bot.name, self.content_hash(bot))
 
     def folder(self, bot: BotId) -> Path:
         """Return the folder that a version was submitted from. It may be gone."""

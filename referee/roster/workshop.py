@@ -5,14 +5,16 @@ bots/NAME/new-*/bot      an unfinished copy, whose hash is not yet known
 bots/NAME/HASH/bot       the copy, in which the bot is built and from which it is run
 bots/NAME/HASH/source.tar the files before fetch and build, for variants and other machines; only if the bot has a fetch or a build
 bots/NAME/HASH/build.log the output of fetch and build
-bots/NAME/HASH/ready     exists when the copy and its build are complete, and says where it was built: machine, Python, folder
-bots/NAME/HASH/passing   exists if the copy is not kept; its time is that of the last use
+bots/NAME/HASH/ready     exists when the copy and its build are complete, and says where it was built
+bots/NAME/HASH/passing   exists while the copy is temporary; its time of change is that of the last use
+bots/NAME/HASH-PLACE/    the same for a copy that was built again in another place
 """
 
 from __future__ import annotations
 
 import asyncio
 import fcntl
+import hashlib
 import io
 import os
 import platform
@@ -46,18 +48,17 @@ _SOURCE = "source.tar"
 _LOG = "build.log"
 _READY = "ready"
 _NEW = "new-"
-_OLD = "old"
 _LOCK = "lock"
 _LOCK_FLAGS = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
 _LOCK_POLL_S = 0.05
 _PASSING = "passing"
 _PASSING_S = 3600.0
-"""How many seconds a copy that is not kept stays after its last use: a game may still be played with it."""
+"""How many seconds a temporary copy stays after its last use, because a game may still use it."""
 
 
 # The states of a copy:
 #
-#     copying (new-*) --hash computed--> building (HASH without ready) --success--> ready --another place--> outdated
+#     copying (new-*) --hash computed--> building (HASH without ready) --success--> ready
 #         |                                  |                                       |
 #         +---- failure --> removed <--------+                                    discard
 #                              ^                                                    |
@@ -68,8 +69,9 @@ _PASSING_S = 3600.0
 # content removes what is left, and copies and builds it again. The same holds for a ready copy that has lost its manifest,
 # because a person or a program has removed files.
 #
-# A ready copy with a build is outdated if its folder, the kind of machine or Python is another one than when it was
-# built. It keeps `ready` and its sources until it has been built again, because the author's folder may be gone.
+# A build depends on its place: the folder of the league, the kind of machine and the version of Python. In another place, for
+# example after the league was moved, `refresh` builds the sources of a ready copy again, in a folder of that place (HASH-PLACE). The
+# first copy stays as it is: other processes may play with it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ class Copy:
     build_s: float | None
     """How many seconds fetch and build took; None if the bot needs neither, or if the same content was built before."""
     is_new: bool
-    """False if the workshop had a copy with this content before that could be used."""
+    """False if the workshop already had a usable copy with this content."""
 
 
 class Workshop:
@@ -118,7 +120,7 @@ class Workshop:
 
     @property
     def is_limited(self) -> bool:
-        """Whether only some bots may be copied. Then run bots only from their copies: a folder may change after the check of its content."""
+        """Whether only the bots in `only` may be copied. Then run bots only from copies, because a folder may change after it was checked."""
         return self._only is not None
 
     async def copy(
@@ -135,14 +137,14 @@ class Workshop:
         With a `variant`, the copy has the changed manifest. The content hash includes it, as it includes all files of the copy.
         With `from_copy`, `source` has the files of another copy. Then `.gitignore` files have no effect: they had it when
         the other copy was made, and some of them may have been left out themselves.
-        If `is_kept` is False, as for a game that is not stored, a new copy stays so that the same content is not built again, but it is removed when
-        a later call finds that it was not used for an hour. A call with True keeps it for good.
+        With `is_kept` False, as for a game that is not stored, a new copy is temporary: a later call for the same bot removes it if it was
+        unused for an hour. Until then, the same content is not built again. A call with True makes the copy permanent.
 
         Raises `UserError` if the manifest is wrong or changes meanwhile, if the folder cannot be copied or is among the league's copies, or
         if `content_hash` is given and the content has another hash; `BuildError` if the build fails; `VoidGame` as `build` does; and `Shortage`
         if the machine lacks a resource, such as space on the disk. After an error no new copy remains.
 
-        If only some bots may be copied, raises `UserError` for other content, and an older copy that was changed is replaced.
+        With `only`, raises `UserError` for any other content, and replaces a copy whose files were changed.
         """
         manifest = load_manifest(source, variant)
         self._check_source(source)
@@ -163,13 +165,10 @@ class Workshop:
                     home = self._home(manifest.name, taken.content_hash)
                     build_s, is_new = None, False
                     if not self._can_be_used(manifest.name, taken.content_hash):
-                        if _is_finished(home):
-                            (home / FOLDER).rename(Path(new) / _OLD)
-                        else:
-                            remove_folder(home)
-                            home.mkdir()
-                            if not is_kept:
-                                (home / _PASSING).touch()
+                        _remove_copy(home)
+                        home.mkdir()
+                        if not is_kept:
+                            (home / _PASSING).touch()
                         taken.path.rename(home / FOLDER)
                         build_s, is_new = await self._finish(manifest, home), True
                     if is_kept:
@@ -184,8 +183,7 @@ class Workshop:
 
         Raises `UserError` if the copy is missing.
         """
-        self.manifest(name, content_hash)
-        home = self._home(name, content_hash)
+        home = self._find(name, content_hash)
         source = home / _SOURCE
         if source.exists():
             return source.read_bytes()
@@ -227,28 +225,24 @@ class Workshop:
             return hash_content(source, variant, from_copy=True)
 
     def has(self, name: str, content_hash: str) -> bool:
-        """Return whether a finished copy with this content exists, and is not outdated; see `refresh`."""
-        home = self._home(name, content_hash)
-        return _is_finished(home) and (
-            not (home / _SOURCE).exists() or (home / _READY).read_bytes() == _describe_place(home)
-        )
+        """Return whether a finished copy with this content exists. If it has a build, it must be for this place; see `refresh`."""
+        return _is_finished(self._home(name, content_hash))
 
     async def refresh(self, name: str, content_hash: str) -> None:
-        """Build a copy again if it was built in another folder, on another kind of machine or with another Python.
+        """Build a copy again if it was built only in another place: folder of the league, kind of machine, version of Python.
 
-        Raises `UserError` if the copy is missing, or if it cannot be built again; then its sources stay. Raises `VoidGame` and
-        `Shortage` as `copy` does.
+        Raises `UserError` if the copy is missing, or if it cannot be built again. Raises `VoidGame` and `Shortage` as `copy` does.
         """
-        self.manifest(name, content_hash)
-        if self.has(name, content_hash):
+        found = self._find(name, content_hash)
+        if self.has(name, content_hash) and not (found / _PASSING).exists():
             return
         try:
             with self._sources_of_copy(name, content_hash) as source:
                 await self.copy(source, content_hash, from_copy=True)
         except UserError as error:
             failure = UserError(
-                f"{self._home(name, content_hash)}: this copy was built in another folder, on another kind of machine or with"
-                f" another Python, and it cannot be built again: {error}"
+                f"{found}: this copy was built in another folder, on another kind of machine or with another Python, and it"
+                f" cannot be built again here: {error}"
             )
             failure.output = error.output
             raise failure from error
@@ -256,16 +250,18 @@ class Workshop:
     def spec(self, name: str, content_hash: str) -> BotSpec:
         """Return how to start a bot from its copy. `BotSpec.bot` is the id from the manifest.
 
-        Raises `UserError` if the copy is missing.
+        If the copy was built only in another place, the bot cannot be started before `refresh`. Raises `UserError` if the copy
+        is missing.
         """
         return self.manifest(name, content_hash).spec(self._home(name, content_hash) / FOLDER)
 
+    def folder(self, name: str, content_hash: str) -> Path:
+        """Return the folder of a copy's files: the copy for this place, or else the first one. Raises `UserError` if it is missing."""
+        return self._find(name, content_hash) / FOLDER
+
     def manifest(self, name: str, content_hash: str) -> Manifest:
         """Return the manifest of a copy. Raises `UserError` if the copy is missing."""
-        home = self._home(name, content_hash)
-        if not _is_finished(home):
-            raise UserError(f"{home}: the league's copy of {name} is gone; submit it again")
-        return load_manifest(home / FOLDER)
+        return load_manifest(self.folder(name, content_hash))
 
     def discard(self, copy: Copy, use: AbstractContextManager[bool]) -> None:
         """Remove a copy, unless the league uses it. If the same content is submitted later, `copy` makes and builds a new copy.
@@ -294,11 +290,31 @@ class Workshop:
             return ""
 
     def _home(self, name: str, content_hash: str) -> Path:
-        """Return the folder of a copy, `bots/NAME/HASH`.
+        """Return the folder of a copy for this place: `bots/NAME/HASH`, unless a build there is for another place.
 
-        The name is the whole hash: with a part of it, an attacker could make two contents that get the same folder.
+        The name has the whole hash: with a part of it, an attacker could make two contents that get the same folder.
         """
-        return self._folder / name / content_hash
+        first, place = self._folder / name / content_hash, self._describe_place()
+        try:
+            is_here = (first / _READY).read_bytes() == place
+        except FileNotFoundError:
+            is_here = True
+        if is_here or not (first / _SOURCE).exists():
+            return first
+        return first.with_name(f"{content_hash}-{hashlib.sha256(place).hexdigest()[:16]}")
+
+    def _find(self, name: str, content_hash: str) -> Path:
+        """Return the folder of a finished copy: the one for this place, or else the first one. Raises `UserError` if it is missing."""
+        first = self._folder / name / content_hash
+        for home in (self._home(name, content_hash), first):
+            if _is_finished(home):
+                return home
+        raise UserError(f"{first}: the league's copy of {name} is gone; submit it again")
+
+    def _describe_place(self) -> bytes:
+        """Return what a build depends on besides its sources."""
+        folder = self._folder.resolve()
+        return os.fsencode(f"{platform.machine()}\n{sys.implementation.cache_tag}\n{folder}\n")
 
     def _check_allowed(self, source: Path, content_hash: str) -> None:
         """Raise `UserError` if only some bots may be copied, and the content of `source` is that of another bot."""
@@ -315,9 +331,9 @@ class Workshop:
         )
 
     def _check_source(self, source: Path) -> None:
-        """Raise `UserError` if a bot's folder is in the folder of the league's copies and is not such a copy.
+        """Raise `UserError` if a bot's folder is inside the folder of the league's copies, but is not a copy.
 
-        Unfinished copies are removed there, and a file of the author could look like one.
+        The workshop removes unfinished copies there, and could mistake a folder of the author for one.
         """
         folder = source.resolve()
         is_copy = (folder.parent / _READY).exists()
@@ -329,8 +345,7 @@ class Workshop:
     @contextmanager
     def _sources_of_copy(self, name: str, content_hash: str) -> Iterator[Path]:
         """Yield a folder with the files of a copy as they were before the build. Do not change it."""
-        self.manifest(name, content_hash)
-        home = self._home(name, content_hash)
+        home = self._find(name, content_hash)
         if not (home / _SOURCE).exists():  # nothing was built
             yield home / FOLDER
             return
@@ -340,7 +355,7 @@ class Workshop:
     async def _finish(self, manifest: Manifest, home: Path) -> float | None:
         """Fetch packages and build the bot in its new copy if needed, and mark the copy as ready. Return `Copy.build_s`.
 
-        If there is an error, remove the copy, unless it is an outdated one, and raise the error.
+        If there is an error, remove the copy, and raise the error.
         """
         build_s = None
         try:
@@ -351,18 +366,16 @@ class Workshop:
             )
             if command is not None or plan_fetches(home / FOLDER, None, None):
                 self._on_build(manifest)
-                if not (home / _SOURCE).exists():
-                    with (home / _SOURCE).open("wb") as archive:
-                        write_archive(home / FOLDER, archive)
+                with (home / _SOURCE).open("wb") as archive:
+                    write_archive(home / FOLDER, archive)
                 built = await build(command, home / FOLDER, launcher=self.launcher, fetch=fetch)
                 check_build(manifest, built, home / FOLDER)
                 (home / _LOG).write_text(built.output, encoding="utf-8")
                 build_s = built.elapsed_s
             make_read_only(home / FOLDER)
-            (home / _READY).write_bytes(_describe_place(home))
+            (home / _READY).write_bytes(self._describe_place())
         except BaseException:
-            if not (home / _READY).exists():
-                remove_folder(home)
+            _remove_copy(home)
             raise
         return build_s
 
@@ -372,9 +385,10 @@ def _is_finished(home: Path) -> bool:
     return (home / _READY).exists() and (home / FOLDER / FILE_NAME).exists()
 
 
-def _describe_place(home: Path) -> bytes:
-    """Return what a build in the folder of a copy depends on besides its sources: kind of machine, Python and path."""
-    return os.fsencode(f"{platform.machine()}\n{sys.implementation.cache_tag}\n{home.resolve()}\n")
+def _remove_copy(home: Path) -> None:
+    """Remove the folder of a copy, `ready` first: if the referee is killed meanwhile, the rest must not look like a complete copy."""
+    (home / _READY).unlink(missing_ok=True)
+    remove_folder(home)
 
 
 def is_unchanged(copy: Path, content_hash: str) -> bool:
@@ -433,5 +447,4 @@ def _remove_unused(folder: Path) -> None:
     before_s = time.time() - _PASSING_S
     for mark in folder.glob(f"*/{_PASSING}"):
         if mark.stat().st_mtime < before_s:
-            (mark.parent / _READY).unlink(missing_ok=True)  # first, as in `Workshop.discard`
-            remove_folder(mark.parent)
+            _remove_copy(mark.parent)

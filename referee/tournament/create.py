@@ -204,20 +204,20 @@ class _BotCheck:
 
 
 async def enter_bots(
-    config: TournamentConfig, roster: Roster, *, now_us: int
+    config: TournamentConfig, roster: Roster, *, now_us: int, refreshes: bool = True
 ) -> tuple[BotSpec, ...]:
     """Return the bots of a tournament, in the order of its configuration.
 
     If an entry has a folder or a variant, the bot is copied into the league and built. Without a folder, the league must
-    have the bot, and its copy is built again if that is needed.
+    have the bot. With `refreshes`, its copy is built again if that is needed; the workers of a cluster do that themselves.
 
-    Raises UserError as `Roster.submit` and `Roster.refresh` do, if two entries are the same bot, and if a bot is retired. Raises NotFoundError
+    Raises UserError if two entries are the same bot or a bot is retired, and the errors of `Roster.submit` and `Roster.refresh`. Raises NotFoundError
     if the league does not have the bot of an entry without a folder.
     """
     numbers: dict[BotId, int] = {}
     specs: list[BotSpec] = []
     for number in range(len(config.bots)):
-        spec = await _enter_bot(config, number, roster, now_us=now_us)
+        spec = await _enter_bot(config, number, roster, now_us=now_us, refreshes=refreshes)
         if spec.bot in numbers:
             raise _twice_error(config, number, numbers[spec.bot], spec.bot)
         numbers[spec.bot] = number
@@ -226,7 +226,7 @@ async def enter_bots(
 
 
 async def _enter_bot(
-    config: TournamentConfig, number: int, roster: Roster, *, now_us: int
+    config: TournamentConfig, number: int, roster: Roster, *, now_us: int, refreshes: bool
 ) -> BotSpec:
     """Return one bot of a tournament; see `enter_bots`."""
     entry = config.bots[number]
@@ -235,7 +235,8 @@ async def _enter_bot(
     else:
         spec = _find_bot(config, number, entry, roster)
         if entry.variant is None:
-            await roster.refresh(spec.bot)
+            if refreshes:
+                await roster.refresh(spec.bot)
             return spec
         added = await roster.submit_variant(spec.bot, entry.variant, now_us=now_us)
     if added.is_retired:

@@ -22,7 +22,6 @@ from referee.reports.selection import GameFilter
 from referee.reports.statistics import PairRow, pair_rows
 from referee.roster import PERSON, look_up_bot
 from referee.roster.roster import Roster
-from referee.roster.workshop import Workshop
 from referee.store import GameChoice, StoredBot
 from referee.web.charts import history, latencies
 from referee.web.tables import details, tables
@@ -215,8 +214,7 @@ def _history(
 
 def _build_log(views: LeagueViews, bot: StoredBot) -> str:
     """Return the output of the bot's build; empty if there is none, or if this user must not read it."""
-    workshop = Workshop(views.league.folder, None, on_build=lambda _: None)
     try:
-        return Roster(views.league, workshop).build_log(bot.bot)
+        return Roster.for_reading(views.league).build_log(bot.bot)
     except OSError:
         return ""

@@ -19,7 +19,6 @@ from referee.errors import NotFoundError, RefereeError, UserError
 from referee.records import BotId, GameRecord
 from referee.roster import find_bot
 from referee.roster.roster import Roster, StoredCopy, enter_person, person_id
-from referee.roster.workshop import Workshop
 from referee.rules.ruleset import RULESETS, Ruleset
 from referee.sandbox import Rung
 from referee.store import StoredBot
@@ -184,8 +183,12 @@ class Lobby:
         )
 
     def _spec(self, bot: str, rules: Ruleset) -> BotSpec:
-        workshop = Workshop(self._league.folder, None, on_build=lambda _: None)
-        spec = Roster(self._league, workshop).active_spec(bot)
+        roster = Roster.for_reading(self._league)
+        spec = roster.active_spec(bot)
+        if not roster.is_ready(spec.bot):
+            raise UserError(
+                f"{spec.bot} was built in another place; to build it again here, play it once with `referee play`"
+            )
         if rules.name not in spec.rulesets:
             raise UserError(f"{bot} does not play {rules.name}")
         return spec

@@ -20,7 +20,6 @@ from referee.reports.statistics import LuckRow, NeighbourRow, PairRow, SeatWorth
 from referee.reports.tournament_rows import NextGameRow, StatusRow
 from referee.reports.verdicts import name_deviations
 from referee.roster.roster import Roster
-from referee.roster.workshop import Workshop
 from referee.rules.events import Termination
 from referee.rules.ruleset import RULESETS
 from referee.store import GameChoice
@@ -110,7 +109,7 @@ def game_page(views: LeagueViews, links: Links, game_id: str) -> Page:
     """Return the page of a stored game: result, faults and replay. Raises NotFoundError if there is no such game.
 
     If the record is damaged or must not be shown yet, the page says so. A report writes no page of a game that must not be shown yet.
-    Its pages have the value `board` beside those of the template: what `board_data` returns, or None if the record is damaged.
+    For a report, the page also has the value `board`: what `board_data` returns, or None if the record is damaged.
     """
     values: dict[str, Any] = {"game_id": game_id, "head": None, "seats": [], "charges": []}
     values |= {"log": None, "board": None, "problem": None, "stderr_hidden": None}
@@ -291,8 +290,7 @@ def _pack(views: LeagueViews, name: str) -> bytes:
         raise NotFoundError(
             f"{name} is {reason}; a command writes its archive: referee tournament export {name}"
         )
-    workshop = Workshop(views.league.folder, None, on_build=lambda _: None)
-    return export_archive(views.league, Roster(views.league, workshop), name).data
+    return export_archive(views.league, Roster.for_reading(views.league), name).data
 
 
 def _rulesets(views: LeagueViews, links: Links, choice: GameFilter) -> list[RulesetPart] | None:

@@ -248,7 +248,10 @@ async def test_built_copy_is_built_again_in_another_place(shop, tmp_path, monkey
     assert shop.built == []
     there = change(shop, tmp_path, monkeypatch)
     content_hash = there.roster.content_hash(bot)
+    first = there.league.folder / "bots" / "ann" / content_hash / "bot" / "run"
+    before = first.read_text()
     assert not there.workshop.has("ann", content_hash)
+    assert not there.roster.is_ready(bot)
     await there.roster.refresh(plain)
     await there.roster.refresh(bot)
     await there.roster.refresh(bot)
@@ -256,27 +259,53 @@ async def test_built_copy_is_built_again_in_another_place(shop, tmp_path, monkey
     folder = there.roster.spec(bot).folder
     assert (folder / "run").read_text() == f"{folder}\n"
     assert there.workshop.has("ann", content_hash)
-    assert {path.name for path in folder.parents[1].iterdir()} == {"lock", content_hash}
+    assert first.read_text() == before, "other processes may play with the first copy"
+    assert {path.name for path in folder.parents[1].iterdir()} == {
+        "lock",
+        content_hash,
+        folder.parent.name,
+    }
 
 
-async def test_copy_that_cannot_be_built_again_keeps_its_sources(shop, tmp_path, monkeypatch):
+async def test_copy_that_cannot_be_built_in_another_place_stays_usable_in_the_first(
+    shop, tmp_path, monkeypatch
+):
     command = f"echo oops; test ! -e {tmp_path}/broken && cp source run"
-    bot = (await shop.submit(make(tmp_path / "mine", more=BUILD.format(command)))).spec.bot
+    submission = await shop.submit(make(tmp_path / "mine", more=BUILD.format(command)))
+    bot, first = submission.spec.bot, submission.spec.folder
     shutil.rmtree(tmp_path / "mine")
-    other_machine(shop, tmp_path, monkeypatch)
-    (tmp_path / "broken").touch()
-    for _ in range(2):
-        with pytest.raises(UserError) as caught:
-            await shop.roster.refresh(bot)
-        home = shop.roster.spec(bot).folder.parent
-        assert str(caught.value) == (
-            f"{home}: this copy was built in another folder, on another kind of machine or with another Python, and it"
-            " cannot be built again: ann: bot.toml: build.command: exited with 1"
-        )
-        assert caught.value.output == "oops"
+    with monkeypatch.context() as patch:
+        other_machine(shop, tmp_path, patch)
+        (tmp_path / "broken").touch()
+        for _ in range(2):
+            with pytest.raises(UserError) as caught:
+                await shop.roster.refresh(bot)
+            assert str(caught.value) == (
+                f"{first.parent}: this copy was built in another folder, on another kind of machine or with another Python,"
+                " and it cannot be built again here: ann: bot.toml: build.command: exited with 1"
+            )
+            assert caught.value.output == "oops"
+            assert not shop.roster.is_ready(bot)
+    assert shop.roster.is_ready(bot)
+    assert shop.roster.spec(bot).folder == first
+    assert (first / "run").exists()
     (tmp_path / "broken").unlink()
+    other_machine(shop, tmp_path, monkeypatch)
     await shop.roster.refresh(bot)
-    assert (home / "bot" / "run").exists()
+    assert shop.roster.is_ready(bot)
+    assert (shop.roster.spec(bot).folder / "run").exists()
+
+
+async def test_copy_of_a_version_is_permanent_after_it_was_lost_and_made_for_a_game(shop, tmp_path):
+    more = BUILD.format("cp source run")
+    mine = make(tmp_path / "mine", more=more)
+    submission = await shop.submit(mine)
+    shutil.rmtree(submission.spec.folder.parent)
+    await shop.workshop.copy(mine, is_kept=False)
+    await shop.roster.refresh(submission.spec.bot)
+    make_old(shop)
+    await shop.workshop.copy(make(tmp_path / "other", source="b", more=more), is_kept=False)
+    assert shop.roster.is_ready(submission.spec.bot)
 
 
 def copies_of_ann(shop):
