@@ -68,6 +68,7 @@ _INDENT = 10
 
 @app.command()
 def debug(
+    ctx: typer.Context,
     bot: Annotated[
         str,
         typer.Argument(
@@ -140,7 +141,7 @@ def debug(
             if not attach:
                 uvloop.run(roster.refresh(found.bot))
         else:
-            spec = uvloop.run(load_folder(found, workshop, build=not attach))
+            spec = uvloop.run(load_folder(found, workshop, under, ctx, build=not attach))
     if attach:
         launcher = attach_launcher(spec, stored.seat)
     last_move = int(move) if colon else _first_fault(stored)

@@ -30,6 +30,7 @@ from referee.roster import find_bot
 from referee.roster.roster import Roster, StoredCopy, allowed_content, check_unisolated
 from referee.roster.workshop import Workshop
 from referee.sandbox import Isolation, Rung
+from referee.sandbox.folders import run_folder
 from referee.sandbox.ladder import make_launcher, select_isolation
 from referee.store.league import League
 
@@ -151,7 +152,7 @@ def choose_rung(ctx: typer.Context, option: str | None, key: Rung | None) -> Run
 def find_bots(
     folders: Iterable[Path | Variant], names: Iterable[str], league: Path, db: str | None
 ) -> Iterator[Path | StoredCopy | Variant]:
-    """Yield the `folders`, where a variant may stand for a folder, and then those of the `names` that are bots of a league. The league need not exist.
+    """Yield the `folders` (or variants), then the bots of the league that `names` has. Skip names that are no bots of the league. It need not exist.
 
     Raises UserError if the copy of a bot of the league is missing.
     """
@@ -196,15 +197,19 @@ def workshop_at(
     )
 
 
-async def load_folder(folder: Path, workshop: Workshop, *, build: bool) -> BotSpec:
-    """Return how to start the bot of a folder. If `build` is true and the bot needs a fetch or a build, a copy is built, which is not kept.
+async def load_folder(
+    folder: Path, workshop: Workshop, isolation: Isolation, ctx: typer.Context, *, build: bool
+) -> BotSpec:
+    """Return how to start the bot of a folder. If `build` is true and the bot needs a fetch or a build, a temporary copy is built.
 
-    If only the sample bots may play, it is always a copy that is started, unless `build` is false.
+    If only the sample bots may play, a bot without a build is started from a copy too, which exists until the command ends.
     """
     manifest = load_manifest(folder)
-    needs_build = manifest.build is not None or plan_fetches(folder, None, None)
-    if build and (needs_build or workshop.is_limited):
+    if build and (manifest.build is not None or plan_fetches(folder, None, None)):
         return (await workshop.copy(folder, is_kept=False)).spec
+    if build and workshop.is_limited:
+        scratch = ctx.with_resource(run_folder())
+        return (await workshop_at(scratch, isolation).copy(folder)).spec
     return manifest.spec(folder)
 
 

@@ -117,6 +117,7 @@ AttachOption = Annotated[
 
 @app.command()
 def play(
+    ctx: typer.Context,
     bots: Annotated[
         list[str],
         typer.Argument(
@@ -191,7 +192,7 @@ def play(
     clocks = _make_clocks(limits, no_limit_option)
     seed_text = secrets.token_hex(8) if seed is None else seed
     log_settings = choose_logs(logs, messages=messages)
-    options = _BotOptions(league, db, attach, keep)
+    options = _BotOptions(ctx, league, db, attach, keep)
     under, specs = _prepare_bots(bots, rules, options, isolation, require)
     task = make_free_task(specs, rules, seed_text, under, clocks)
     if position is not None:
@@ -291,6 +292,8 @@ def _select_ruleset(name: str, players: int) -> Ruleset:
 class _BotOptions(NamedTuple):
     """The options that say where bots are found, and whether they are built and kept."""
 
+    ctx: typer.Context
+    """The call of the command. At its end, copies for the game are removed."""
     league: Path
     """The folder of the league."""
     db: str | None
@@ -326,7 +329,7 @@ def _prepare_bots(
         lambda: find_bots(folders, names, options.league, options.db),
     )
     workshop = workshop_at(options.league, under)
-    specs = uvloop.run(_load_bots(texts, options, workshop))
+    specs = uvloop.run(_load_bots(texts, options, workshop, under))
     for spec in specs:
         if rules.name not in spec.rulesets:
             raise UserError(f"{spec.bot}: rulesets: the bot does not play {rules.name}")
@@ -335,7 +338,7 @@ def _prepare_bots(
 
 
 async def _load_bots(
-    texts: Sequence[str], options: _BotOptions, workshop: Workshop
+    texts: Sequence[str], options: _BotOptions, workshop: Workshop, isolation: Isolation
 ) -> tuple[BotSpec, ...]:
     """Return what is needed to start each bot. If the bots are kept, create the league if it does not exist."""
     needs_league = options.keep or not all(map(_is_path, texts))
@@ -355,7 +358,11 @@ async def _load_bots(
                 specs.append((await roster.submit(Path(text), now_us=now_us())).spec)
             else:
                 must_build = seat != options.attach
-                specs.append(await load_folder(Path(text), workshop, build=must_build))
+                specs.append(
+                    await load_folder(
+                        Path(text), workshop, isolation, options.ctx, build=must_build
+                    )
+                )
         return tuple(specs)
 
 

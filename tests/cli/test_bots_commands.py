@@ -172,7 +172,7 @@ def test_output_of_a_build_can_be_read(here):
 
 @pytest.mark.extended("plays more games")
 def test_bots_of_a_moved_league_are_built_again_before_they_play(here):
-    """Each command that plays with bots of a league does so, but only once."""
+    """Each command that plays with bots of a moved league builds each of them again, once."""
     bot = here.bot("built", "from referee.sdk import run\nrun(lambda request: request.legal[0])\n")
     with (bot / "bot.toml").open("a") as manifest:
         manifest.write('[build]\ncommand = ["touch", "made"]\n')

@@ -364,6 +364,7 @@ def test_changed_sample_bot_is_a_stranger(here, bare):
     shutil.copytree(RANDOM, here.folder / "random")
     arguments = ("play", GREEDY, "./random", "--ruleset", "duel")
     assert bare(*arguments).returncode == 0
+    assert not (here.folder / "league").exists(), "copies for one game are kept elsewhere"
     with (here.folder / "random" / "bot.py").open("a") as program:
         program.write("\n")
     assert_refused(bare(*arguments), here)
