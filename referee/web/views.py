@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from referee.clocks import SECOND_US
-from referee.errors import Cause, DamagedRecordError, UserError
+from referee.errors import DamagedRecordError, UserError
 from referee.match.replay import Difference
 from referee.ratings.analysis import Analysis
 from referee.ratings.effects import luck_figures, seat_figures
@@ -65,8 +65,6 @@ STDERR_HIDDEN = "Standard error is hidden until all games with the same cards ar
 """The text in place of what a bot printed in a game whose replay is hidden: it may have printed cards."""
 DETAIL_HIDDEN = "the detail is hidden until all games with the same cards are played"
 """The text in place of the detail of a fault if `hide_detail` hides it."""
-_TELLING = {Cause.ILLEGAL.value, Cause.TOO_LARGE.value}
-"""The causes of faults whose details have numbers that the bot has chosen: it may have chosen cards."""
 MEASURED = 100
 """Number of the newest games of a bot from which the times of its decisions are read."""
 PATIENCE_S = 0.2
@@ -111,8 +109,10 @@ def speed(ends_us: Iterable[int], missing: int) -> Speed | None:
 
 
 def hide_detail(row: FaultLine) -> FaultLine:
-    """Return the row of a fault in a game whose replay is hidden, without a detail that may tell cards."""
-    return replace(row, detail=DETAIL_HIDDEN) if row.cause in _TELLING else row
+    """Return the row of a fault in a game whose replay is hidden, without texts and numbers with which the bot could reveal cards."""
+    if isinstance(row, ChargeRow):
+        return replace(row, detail=DETAIL_HIDDEN, exit_code=None, signal=None)
+    return replace(row, detail=DETAIL_HIDDEN)
 
 
 class _Games(NamedTuple):
