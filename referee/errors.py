@@ -226,7 +226,8 @@ def copy_errors(target: Path, source: Path | None = None) -> Iterator[None]:
     """Raise a Shortage or a UserError instead of an OSError of a copy.
 
     If the machine lacks a resource, such as space on the disk of the copy, it is a Shortage that names `target`.
-    Otherwise it is a UserError that names `target`, or with a `source` the file of the OSError, or else `source`.
+    Otherwise it is a UserError. Without `source` it names `target`. With `source` it names the file of the OSError, or `source` if the
+    OSError has none.
     """
     try:
         yield
@@ -234,7 +235,7 @@ def copy_errors(target: Path, source: Path | None = None) -> Iterator[None]:
         if (shortage := describe_shortage(error)) is not None:
             raise Shortage(f"{target}: {shortage}") from error
         place = target if source is None else error.filename or source
-        raise UserError(f"{place}: {error.strerror}") from error
+        raise UserError(f"{place}: {error.strerror or error}") from error
 
 
 def find_similar(word: str, known: Iterable[str]) -> str | None:

@@ -264,7 +264,7 @@ def fetch_environment(home: Path, registries: Registries, *, sandboxed: bool) ->
 def java_home_option(home: Path) -> str:
     """Return the option for `JAVA_TOOL_OPTIONS` with the home folder, since Java ignores HOME.
 
-    Java splits the variable at spaces, and it knows quotes as a shell does, but no backslash.
+    Java splits the variable at spaces, and understands quotes as a shell does, but no backslash.
     """
     return shlex.quote(f"-Duser.home={home}")
 
@@ -320,5 +320,8 @@ def copy_cache(cache: Path, target: Path) -> None:
 
 def _copy_cached_file(source: str, target: str) -> None:
     """Copy a file of a cache; see `copy_cache`. `copytree` goes on after an `OSError`, but not after a `Shortage`."""
-    with suppress(UserError), copy_errors(Path(target)):
-        shutil.copy2(source, target)
+    try:
+        with copy_errors(Path(target)):
+            shutil.copy2(source, target)
+    except UserError:
+        Path(target).unlink(missing_ok=True)  # the part that was read

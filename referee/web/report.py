@@ -26,8 +26,8 @@ from referee.web.views import LeagueViews
 _LIVE_ONLY = ("live.js", "sit.*", "htmx*")
 """The assets that only a server needs."""
 _UNFINISHED = ".unfinished-report"
-"""The name of an empty file in the folder of an unfinished report. Only a folder that has it is removed: the name of the folder could
-also be that of a folder of the user."""
+"""The name of an empty file in the folder of an unfinished report. Only folders with this file are removed, because a folder of the user
+may have a similar name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def write_report(views: LeagueViews, name: str, output: Path) -> ReportSize:
 
 @contextmanager
 def _new_folder(output: Path) -> Iterator[Path]:
-    """Provide a folder for the pages that takes the place of `output` if no error is raised, and is removed otherwise.
+    """Provide a folder for the pages. At the end it becomes `output`; after an error it is removed.
 
     An existing `output` is not replaced, because it may be the working directory or a link. Then the new folder is made inside
     `output`, and its files are moved into `output` at the end. Unfinished reports in it are removed first, so two reports must not
@@ -77,11 +77,11 @@ def _new_folder(output: Path) -> Iterator[Path]:
         try:
             (folder / _UNFINISHED).touch()
             yield folder
-            (folder / _UNFINISHED).unlink()
             if exists:
                 _move_files(folder, output)
-                folder.rmdir()
+                shutil.rmtree(folder)
             else:
+                (folder / _UNFINISHED).unlink()
                 folder.chmod(0o755)
                 folder.replace(output)
         except BaseException:
@@ -92,8 +92,10 @@ def _new_folder(output: Path) -> Iterator[Path]:
 
 
 def _move_files(folder: Path, output: Path) -> None:
-    """Move all that is in `folder` into `output`, the first page last. If an error is raised, nothing of it stays in `output`."""
-    names = sorted((path.name for path in folder.iterdir()), key="index.html".__eq__)
+    """Move the report in `folder` into `output`, the first page last. If an error is raised, nothing of it stays in `output`."""
+    names = sorted(
+        {path.name for path in folder.iterdir()} - {_UNFINISHED}, key="index.html".__eq__
+    )
     try:
         for name in names:
             (folder / name).rename(output / name)
