@@ -210,7 +210,7 @@ def _text(file: str, content: bytes) -> str:
 def _join_lines(lines: Iterable[str]) -> Iterator[str]:
     """Join the lines of a `requirements.txt` as pip does, before comments are removed.
 
-    A line that ends with a backslash continues in the next line. A line that is only a comment continues nowhere. If it
+    A line that ends with a backslash continues in the next line. A line that is only a comment never continues in the next line. If it
     follows a backslash, it is still a comment.
     """
     parts: list[str] = []

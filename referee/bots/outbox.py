@@ -151,8 +151,8 @@ class Outbox:
     def _go_on_writing(self, _ended: object = None) -> None:
         """Write the messages in `_next`, until a write waits for gRPC or no message is left.
 
-        gRPC's future for which a write waits calls this method again. A task would do the same, but would begin the write only in the
-        next iteration of the event loop: with one game, that is a tenth of what the referee costs for a decision.
+        If a write has to wait, it waits for a future of gRPC, which then calls this method again. A task would begin each write one
+        iteration of the event loop later; with one game, that is a tenth of what the referee costs for a decision.
         """
         while True:
             if self._writing is None:

@@ -19,7 +19,7 @@ from referee.protocol.values import (
 from referee.records import BotId, Fault, GameRecord, Machine, Move, Usage
 
 _FIRST_LATE_US = 253_402_300_800 * SECOND_US
-"""The start of the year 10000, in microseconds since 1970. Python has no dates from then on."""
+"""The start of the year 10000, in microseconds since 1970. Python's dates end there."""
 
 
 def dumps(record: GameRecord) -> bytes:
@@ -97,7 +97,7 @@ def loads(data: bytes) -> GameRecord:
 
 
 def _check_seats(record: GameRecord) -> None:
-    """Raise ValueError if the record lacks a value of a seat, or has a fault or a forfeit of a seat that it does not have.
+    """Raise ValueError if a seat lacks a value, or if a fault or a forfeit names a seat that does not exist.
 
     The seats of the moves follow from the rules, so the replay checks them.
     """

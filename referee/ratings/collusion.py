@@ -28,7 +28,7 @@ from referee.ratings.intervals import (
 from referee.result_columns import NOBODY, Floats, Ints, ResultColumns
 
 _CHUNK = 2_000_000
-"""Approximate upper limit of the items of one array of resamples, to save memory. More pairs are resampled in several parts."""
+"""About how many numbers an array of resamples may have, to save memory. If the pairs need more, they are resampled in parts."""
 _LEAST = 1e-6
 """A sum of squares below this comes from rounding, and counts as 0."""
 _PRACTICAL = 1.5

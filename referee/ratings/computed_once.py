@@ -1,4 +1,4 @@
-"""Keep a value of an object that is computed when it is first needed. Several threads may need it."""
+"""Compute a value of an object when it is first needed, and keep it. Several threads may read it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LOCK = "_computed_once_lock"
 
 
 class ComputedOnce(Generic[Value]):
-    """Make an attribute of a method. Its value is computed when it is first read, and kept.
+    """Turn a method into an attribute whose value is computed when it is first read, and then kept.
 
     Each object has a lock of its own, so a thread waits only for computations of the same object. `functools.cached_property` has
     one lock for all objects of a class in Python 3.11: a thread with few games would wait for a thread with many. In later

@@ -47,7 +47,7 @@ class LuckFigures:
     At tables of two seats, a match counts only if the same two bots have more than one whole match.
     """
     deviation: float
-    """The square root of the variance. The points of two seats of a game differ by the square root of 2 times as much (root mean square)."""
+    """The square root of the variance. The root mean square of the difference between the points of two seats of a game is 1.41 times this value."""
     hand: Estimate
     """Share caused by the hand and the seat, whichever bot has them."""
     bots: Estimate

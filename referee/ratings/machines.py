@@ -37,8 +37,8 @@ class MachineFigures:
     """A weighted mean over the matches that count; None if `matches` is 0.
 
     The value of a match is the mean points of the bot in its games on this machine minus those in its games on other machines. The
-    weight is h o / (h + o) for h games on this machine and o games on others; see `_leads_on_machines`. First the mean points
-    of the seat in all games that count are subtracted from each score, because a machine may play some seatings more often."""
+    weight is h o / (h + o) for h games on this machine and o games on others; see `_leads_on_machines`. From each score, the mean points of
+    the seat are subtracted, because a machine may play some seatings more often."""
 
 
 def machine_figures(results: ResultColumns) -> tuple[MachineFigures, ...]:
@@ -94,7 +94,7 @@ def _list_seats(results: ResultColumns) -> list[tuple[Ints, Ints]]:
 
 
 def _points_beyond_the_seat(results: ResultColumns, sound: Flags) -> Floats:
-    """Return the (G, S) points minus the mean points of the seat in the sound games at tables of the same size.
+    """Return the (G, S) points minus the mean points of the seat in games without a forfeit, at tables of the same size.
 
     Args:
         results: the games.

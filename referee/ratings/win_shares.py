@@ -32,8 +32,9 @@ _COMMON_WEIGHT = 20.0
 _PRIOR_WEIGHT = 1.0
 """The weight of a design effect of 1 in the estimate from all bots, in degrees of freedom. It matters after very few matches."""
 _UNLIKE = 2.0
-"""The design effects are unlike if the own estimates of the bots have a larger mean squared distance from the estimate from all bots than
-this, in standard errors. If all bots have the same design effect, it is about 1. With 2, plain round robins get intervals that are up to 2 % wider."""
+"""For each bot: the squared difference between its own estimate and that from all bots, divided by its variance. If the mean of these
+values exceeds this limit, the design effects are unlike. If all bots have the same design effect, the mean is about 1. With 2, plain round
+robins get intervals that are up to 2 % wider."""
 _NEGLIGIBLE = 1e-6
 """If the squared differences between the matches of a bot, in seats and in the strengths of opponents, add up to less than this, they are
 rounding errors."""

@@ -30,8 +30,8 @@ _WALKS = 10
 """How many times `scratch_kib` walks through a folder at most, if the program moves folders meanwhile."""
 _LOCK = "lock"
 _NOT_IN_ADDRESSES = re.compile(r"[%?#,\ud800-\udfff]")
-"""Matches what the address of a UNIX socket cannot contain: characters that have another meaning there, so that programs do not find
-the socket, and bytes that are not UTF-8, which Python decodes to surrogates."""
+"""Matches what the address of a UNIX socket cannot contain: characters with a special meaning there, and bytes that are not UTF-8
+(surrogates in Python)."""
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """The flags that open a folder, but no link to a folder."""
 _WRITABLE_BY_OTHERS = 0o022

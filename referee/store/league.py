@@ -119,7 +119,7 @@ class League:
         return league
 
     def explain(self, error: Exception) -> str:
-        """Return the message of an error without the place of the league, for readers who need not know it.
+        """Return the message of an error without the path or the database address of the league, which visitors of the web pages must not see.
 
         The paths of files in the league folder are written relative to the folder.
         """
@@ -159,8 +159,7 @@ class League:
 
         Compare two marks of the same open league only for equality: if they are equal, nothing was written between
         them. If they differ, probably something was written. An immutable file always has the same mark.
-        Inside `one_moment`, the mark stays the same too, because its reads do not see what is written. It differs from all marks
-        outside.
+        Inside `one_moment`, the mark never changes, because reads there do not see what is written. It differs from all marks outside.
         This is much faster than reading a table.
         """
         return self._database.change_mark()

@@ -330,7 +330,8 @@ def _select_faults(
     if tournament_name is not None:
         query = query.where(schema.tournaments.c.name == tournament_name)
     if bot_text is not None:
-        # The 0 keeps SQLite from using the index of `bot_id`: it would read all seats of the bot, far more than its faults.
+        # Adding 0 keeps SQLite from using the index of `bot_id`. With this index it would read all seats of the bot, which are far more
+        # than its faults.
         query = query.where((schema.seats.c.bot_id + 0).in_(bot_keys(connection, bot_text)))
     return query
 

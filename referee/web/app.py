@@ -113,7 +113,7 @@ class _Endpoints:
         self._views = views
         self._kept = Cache(views.league.change_mark, time.monotonic, limit=_KEPT_PAGES)
         self._first = WeakValueDictionary[Hashable, asyncio.Lock]()
-        """By the key of each page that is made for the first time: a lock. A request that waits for it needs no thread."""
+        """Maps the key of each page that is being made for the first time to a lock. A request that waits for it needs no thread."""
 
     def page(self, make: Callable[..., Page]) -> Endpoint:
         """Return an endpoint that shows a page. `make` gets the parts of the page's path by name."""
@@ -155,7 +155,8 @@ class _Endpoints:
     ) -> Response:
         """Return a page, made anew if the kept one is outdated. `query` is what the page depends on besides its path.
 
-        While a page is made for the first time, other requests for it wait here: in the cache, each would hold one of the few threads.
+        While a page is made for the first time, other requests for it wait here: if they waited in the cache, each would block one of the
+        few threads.
         """
         key = (_path(request), query)
         turn = nullcontext() if key in self._kept else self._first.setdefault(key, asyncio.Lock())

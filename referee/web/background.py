@@ -1,7 +1,7 @@
 """Compute ratings and rating histories in threads of their own, so that pages do not wait: 100,000 games take a minute.
 
-A report waits for both, so they are computed in its own thread: the moment of `League.one_moment` is only for that thread, and
-Python does not end before all its threads have ended, also after Ctrl-C.
+A report waits for both, so the thread of the report computes them itself. In another thread, its `League.one_moment` would have no effect, and
+after Ctrl-C Python would wait until that thread ends.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _carry_out(
             computation.set_result(compute())
         else:
             Thread(target=_carry_out, args=(computation, compute, None)).start()
-    except BaseException as error:  # noqa: BLE001 - whoever asks for the result gets it
+    except BaseException as error:  # noqa: BLE001 - `result` raises it again
         computation.set_exception(error)
 
 

@@ -63,7 +63,7 @@ class _Entry:
     value: object = None
 
     def is_current(self, mark: int) -> bool:
-        """Return True if the value is up to date, when the league has this mark."""
+        """Return True if the value is up to date for this mark of the league."""
         return self.mark == mark and self.has_current_inputs
 
 

@@ -1,7 +1,7 @@
-"""Know the names and addresses under which the server can be reached, and how its own address is written.
+"""Decide which names and addresses a request may use for the server, and write the server's address as browsers do.
 
 A user can write an address in many ways: `0`, `127.1` and `2001:DB8:0:0:0:0:0:1` are addresses too. A browser writes each address in
-one way only. So addresses are compared as numbers, and the address at which the server listens counts, not only what the user wrote.
+one way only. So addresses are compared as numbers. The address at which the server listens is accepted too, besides what the user wrote.
 """
 
 from __future__ import annotations

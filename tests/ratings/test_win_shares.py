@@ -83,7 +83,7 @@ def test_two_bots_after_four_matches_have_the_interval_of_the_formula():
 
 
 def test_matches_that_the_hand_decides_do_not_narrow_the_interval_of_other_bots():
-    """The own estimate of a and b is 4/3 with 3 degrees of freedom, that of c and d is 0: too unlike for a common one below 1."""
+    """The own estimate of a and b is 4/3 (3 degrees of freedom), that of c and d is 0. So the common estimate must be at least 1."""
     ranks = [(1, 2), (1, 2), (2, 1), (2, 1)]
     played = [game_result("ab", each, match=match) for match, each in enumerate(ranks)]
     for match in range(4, 34):
