@@ -31,7 +31,7 @@ from referee.cli.options import (
     show_table,
     write,
 )
-from referee.errors import RefereeError, UserError, count_text
+from referee.errors import UserError, count_text
 from referee.ratings.stopping import StopCondition
 from referee.records import BotId
 from referee.reports.bot_rows import FaultRow, fault_rows
@@ -53,7 +53,7 @@ from referee.reports.tournament_rows import (
     machine_status_rows,
     plan_rows,
     status_rows,
-    tournament_row,
+    tournament_rows,
 )
 from referee.reports.verdicts import judge_newest_look, name_deviations
 from referee.roster import PERSON
@@ -220,7 +220,7 @@ def status(
         raise UserError("--columns: not allowed with NAME and --json, which print several tables")
     with League.open(league, create=False, db=db) as store:
         if name is None:
-            rows, errors = _list_tournaments(store)
+            rows, errors = tournament_rows(store.tournaments())
             show_rows(
                 TournamentRow,
                 rows,
@@ -261,17 +261,6 @@ def status(
         show_table(FaultRow, faults, "faults", wide=wide)
         for number, part in enumerate(tournament.parts):
             _print_commitment(number, part)
-
-
-def _list_tournaments(store: League) -> tuple[list[TournamentRow], list[RefereeError]]:
-    """Return a row for each tournament that can be read, and the errors of the others."""
-    rows, errors = list[TournamentRow](), list[RefereeError]()
-    for each in store.tournaments():
-        try:
-            rows.append(tournament_row(each))
-        except RefereeError as error:
-            errors.append(error)
-    return rows, errors
 
 
 def _status_object(

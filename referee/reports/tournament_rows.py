@@ -113,17 +113,24 @@ def next_game_rows(games: Iterable[ScheduledGame]) -> tuple[NextGameRow, ...]:
     )
 
 
-def tournament_rows(tournaments: Iterable[StoredTournament]) -> tuple[TournamentRow, ...]:
-    """Return a row for each stored tournament, in the given order.
+def tournament_rows(
+    tournaments: Iterable[StoredTournament],
+) -> tuple[tuple[TournamentRow, ...], tuple[RefereeError, ...]]:
+    """Return a row for each stored tournament that can be read, in the given order, and the errors of the others.
 
-    Raises UserError if this version of the referee does not know the format of a stored configuration or the algorithm
-    of its schedule, and RefereeError if a configuration is damaged.
+    A tournament cannot be read if its configuration is damaged, or if this version of the referee does not know the format of
+    the configuration or the algorithm of the schedule.
     """
-    return tuple(map(tournament_row, tournaments))
+    rows, errors = list[TournamentRow](), list[RefereeError]()
+    for each in tournaments:
+        try:
+            rows.append(_tournament_row(each))
+        except RefereeError as error:
+            errors.append(error)
+    return tuple(rows), tuple(errors)
 
 
-def tournament_row(tournament: StoredTournament) -> TournamentRow:
-    """Return the row of one stored tournament. Raises the errors of `tournament_rows`."""
+def _tournament_row(tournament: StoredTournament) -> TournamentRow:
     try:
         config = from_canonical_json(tournament.config)
     except UserError as error:

@@ -57,6 +57,7 @@ def league_page(views: LeagueViews, links: Links) -> Page:
         "League",
         {
             "tournaments": views.tournaments(),
+            "unreadable": views.unreadable_tournaments(),
             "ratings": None if ratings is None else tables(RatingRow, ratings, links, "Ratings"),
             "deviations": ()
             if ratings is None

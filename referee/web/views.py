@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from referee.clocks import SECOND_US
-from referee.errors import DamagedRecordError, UserError
+from referee.errors import DamagedRecordError, RefereeError, UserError
 from referee.match.replay import Difference
 from referee.ratings.analysis import Analysis
 from referee.ratings.effects import luck_figures, seat_figures
@@ -149,16 +149,22 @@ class LeagueViews:
         self._keepers: dict[GameFilter, HistoryKeeper] = {}
 
     def tournaments(self, *, having: str | None = None) -> tuple[TournamentRow, ...]:
-        """Return a row for each tournament, newest first.
+        """Return a row for each tournament that can be read, newest first.
 
         The rows may be outdated. But if the tournament `having` is missing in them, they are read again.
         """
+        rows, _ = self._cache.get("tournaments", self._read_tournaments)
+        if having is not None and having not in {row.tournament for row in rows}:
+            rows, _ = self._read_tournaments()
+        return rows[::-1]
 
-        def read() -> tuple[TournamentRow, ...]:
-            return tournament_rows(self.league.tournaments())[::-1]
+    def unreadable_tournaments(self) -> list[str]:
+        """Return why each of the other tournaments cannot be read."""
+        _, errors = self._cache.get("tournaments", self._read_tournaments)
+        return [self.league.explain(error) for error in errors]
 
-        rows = self._cache.get("tournaments", read)
-        return rows if having is None or having in {row.tournament for row in rows} else read()
+    def _read_tournaments(self) -> tuple[tuple[TournamentRow, ...], tuple[RefereeError, ...]]:
+        return tournament_rows(self.league.tournaments())
 
     def columns(self, choice: GameFilter) -> ResultColumns:
         """Return the results of the selected games as arrays. Raises NotFoundError for an unknown tournament."""

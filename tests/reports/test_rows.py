@@ -3,12 +3,11 @@
 import json
 from pathlib import Path
 
-import pytest
 from hand_made import game_result
 from played import record
 
 from referee.clocks import Clocks
-from referee.errors import Cause, UserError
+from referee.errors import Cause
 from referee.reports.bot_rows import FaultRow, fault_rows
 from referee.reports.formats import fields_of
 from referee.reports.game_rows import GameRow, charge_rows, game_head, game_rows, seat_rows
@@ -53,15 +52,19 @@ def stored_tournament(config: str) -> StoredTournament:
 def test_row_of_a_tournament_has_its_share_and_each_ruleset_once():
     config = json.loads(CONFIG.read_text())
     config["stages"] = [config["stages"][0]] * 2
-    [row] = tournament_rows([stored_tournament(json.dumps(config))])
+    [row], errors = tournament_rows([stored_tournament(json.dumps(config))])
+    assert errors == ()
     assert (row.tournament, row.bots) == ("cup", len(config["bots"]))
     assert row.rulesets == (config["stages"][0]["ruleset"]["name"],)
     assert (row.done, row.games, row.share, row.created_at_us) == (3, 12, 0.25, 7)
 
 
-def test_tournament_of_an_unknown_format_is_named_in_the_error():
-    with pytest.raises(UserError, match="tournament cup: its configuration has format 99"):
-        tournament_rows([stored_tournament('{"format": 99}')])
+def test_tournament_that_cannot_be_read_is_named_beside_the_rows_of_the_others():
+    configs = ('{"format": 99}', CONFIG.read_text(), "{}")
+    rows, errors = tournament_rows(map(stored_tournament, configs))
+    assert len(rows) == 1
+    assert str(errors[0]).startswith("tournament cup: its configuration has format 99")
+    assert str(errors[1]).startswith("tournament cup is damaged: its configuration: ")
 
 
 def test_status_has_each_round_and_the_sum():

@@ -270,6 +270,20 @@ def test_record_that_contradicts_itself_is_said_on_its_page_and_left_out_of_othe
             assert client.get(f"/bots/{bot}").status_code == 200
 
 
+def test_first_page_names_a_tournament_that_cannot_be_read_and_shows_all_else(here, tmp_path):
+    with closing(sqlite3.connect(copy_league(here, tmp_path))) as database:
+        database.execute("UPDATE tournaments SET config = '{}' WHERE name = 'cup'")
+        database.commit()
+    with League.open_read_only(tmp_path / "league") as damaged:
+        client = Client(make_app(LeagueViews(damaged)))
+        page = client.get("/")
+        assert page.status_code == 200
+        assert "tournament cup is damaged: its configuration" in page.text
+        assert "greedy@1.0" in page.text
+        assert "No tournaments yet" not in page.text
+        assert client.get("/games").status_code == 200
+
+
 def test_times_of_decisions_are_shown_for_a_bot_that_decided(show):
     page = show("/bots/greedy@1.0")
     bars = page.charts[-1]["data"]["values"]
