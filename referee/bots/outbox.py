@@ -162,16 +162,17 @@ class Outbox:
                 self._writing = self._stream.write(self._next.popleft())
             try:
                 future = self._writing.send(None)
-            except StopIteration:  # the message is written
-                pass
-            except (grpc.aio.BaseError, asyncio.CancelledError):  # the stream has ended
-                self._stream = None
-                self._on_closed()
+            except BaseException as error:
+                self._writing = None
+                self._writing_since_ns = 0
+                if isinstance(error, grpc.aio.BaseError | asyncio.CancelledError):
+                    self._stream = None  # it has ended
+                    self._on_closed()
+                elif not isinstance(error, StopIteration):  # raised when the message is written
+                    raise
             else:
                 future.add_done_callback(self._go_on_writing)
                 return
-            self._writing = None
-            self._writing_since_ns = 0
 
     def limit_write(self, limit_us: int) -> None:
         """Call `on_unread` if the current write takes too long. The caller calls this when a batch is overdue.

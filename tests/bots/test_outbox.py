@@ -69,6 +69,24 @@ async def test_end_of_the_stream_during_a_write_ends_the_writing(outbox, heard, 
     assert stream.written == [b"a"]
 
 
+async def test_error_of_the_referee_during_a_write_reaches_the_caller_and_blocks_no_later_write(
+    outbox, heard
+):
+    class BrokenStream(FakeStream):
+        async def write(self, data):
+            if data == b"a":
+                raise ZeroDivisionError
+            await super().write(data)
+
+    stream = BrokenStream()
+    outbox.open(stream)
+    with pytest.raises(ZeroDivisionError):
+        outbox.write(b"a")
+    outbox.write(b"b")
+    assert stream.written == [b"b"]
+    assert heard == []
+
+
 async def test_write_that_ends_after_the_outbox_was_closed_is_not_called_unread(
     outbox, time, heard
 ):
