@@ -138,8 +138,7 @@ def debug(
         if isinstance(found, StoredBot):
             roster = Roster(store, workshop)
             spec = roster.spec(found.bot)
-            if not attach:
-                uvloop.run(roster.refresh(found.bot))
+            uvloop.run(roster.refresh(found.bot))
         else:
             spec = uvloop.run(load_folder(found, workshop, under, ctx, build=not attach))
     if attach:

@@ -152,7 +152,7 @@ def choose_rung(ctx: typer.Context, option: str | None, key: Rung | None) -> Run
 def find_bots(
     folders: Iterable[Path | Variant], names: Iterable[str], league: Path, db: str | None
 ) -> Iterator[Path | StoredCopy | Variant]:
-    """Yield the `folders` (or variants), then the bots of the league that `names` has. Skip names that are no bots of the league. It need not exist.
+    """Yield the `folders` (or variants), then each bot of the league that is in `names`; skip other names. The league need not exist.
 
     Raises UserError if the copy of a bot of the league is missing.
     """

@@ -179,13 +179,13 @@ class Deployment:
         def localize(spec: BotSpec | None) -> BotSpec | None:
             if spec is not None and spec not in specs:
                 content_hash = self.request.bots[str(spec.bot)]
-                try:
-                    folder = self._workshop.spec(spec.bot.name, content_hash).folder
-                except UserError as error:
+                if not self._workshop.has(spec.bot.name, content_hash):
                     raise MissingCopyError(
                         f"{socket.gethostname()}: {self._place.folder}: no copy of {spec.bot} can be read"
-                    ) from error
-                specs[spec] = replace(spec, folder=folder)
+                    )
+                specs[spec] = replace(
+                    spec, folder=self._workshop.folder(spec.bot.name, content_hash)
+                )
             return None if spec is None else specs[spec]
 
         def task_here(task: GameTask) -> GameTask:

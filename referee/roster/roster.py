@@ -286,7 +286,11 @@ class Roster:
         def choose(versions: list[StoredBot]) -> StoredBot:
             before.extend(versions)
             _check_owner(manifest, before, folder, any_author=any_author)
-            self._workshop.spec(manifest.name, copy.content_hash)  # raises if the copy is missing
+            if not self._workshop.has(manifest.name, copy.content_hash):
+                home = copy.spec.folder.parent
+                raise UserError(
+                    f"{home}: the league's copy of {manifest.name} is gone; submit it again"
+                )
             same = [row for row in before if row.content_hash == copy.content_hash]
             taken = {row.version for row in before}
             return same[0] if same else _new_row(copy, folder, taken, now_us)

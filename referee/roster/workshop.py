@@ -6,7 +6,7 @@ bots/NAME/HASH/bot       the copy, in which the bot is built and from which it i
 bots/NAME/HASH/source.tar the files before fetch and build, for variants and other machines; only if the bot has a fetch or a build
 bots/NAME/HASH/build.log the output of fetch and build
 bots/NAME/HASH/ready     exists when the copy and its build are complete, and says where it was built
-bots/NAME/HASH/passing   exists while the copy is temporary; its time of change is that of the last use
+bots/NAME/HASH/passing   exists while the copy is temporary; its modification time is the time of the last use
 bots/NAME/HASH-PLACE/    the same for a copy that was built again in another place
 """
 
@@ -225,7 +225,7 @@ class Workshop:
             return hash_content(source, variant, from_copy=True)
 
     def has(self, name: str, content_hash: str) -> bool:
-        """Return whether a finished copy with this content exists. If it has a build, it must be for this place; see `refresh`."""
+        """Return whether a finished copy exists that can be started here. A copy with a build must have been built in this place; see `refresh`."""
         return _is_finished(self._home(name, content_hash))
 
     async def refresh(self, name: str, content_hash: str) -> None:
@@ -240,6 +240,8 @@ class Workshop:
             with self._sources_of_copy(name, content_hash) as source:
                 await self.copy(source, content_hash, from_copy=True)
         except UserError as error:
+            if self.has(name, content_hash):
+                raise
             failure = UserError(
                 f"{found}: this copy was built in another folder, on another kind of machine or with another Python, and it"
                 f" cannot be built again here: {error}"
@@ -284,24 +286,23 @@ class Workshop:
 
     def build_log(self, name: str, content_hash: str) -> str:
         """Return the output of a copy's build; empty if there was no build."""
-        try:
-            return (self._home(name, content_hash) / _LOG).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return ""
+        for home in (self._home(name, content_hash), self._folder / name / content_hash):
+            with suppress(FileNotFoundError):
+                return (home / _LOG).read_text(encoding="utf-8")
+        return ""
 
     def _home(self, name: str, content_hash: str) -> Path:
-        """Return the folder of a copy for this place: `bots/NAME/HASH`, unless a build there is for another place.
+        """Return the folder of the copy to use in this place: `bots/NAME/HASH`, or `HASH-PLACE` if `HASH` was built in another place.
 
         The name has the whole hash: with a part of it, an attacker could make two contents that get the same folder.
         """
         first, place = self._folder / name / content_hash, self._describe_place()
+        other = first.with_name(f"{content_hash}-{hashlib.sha256(place).hexdigest()[:16]}")
         try:
-            is_here = (first / _READY).read_bytes() == place
-        except FileNotFoundError:
-            is_here = True
-        if is_here or not (first / _SOURCE).exists():
-            return first
-        return first.with_name(f"{content_hash}-{hashlib.sha256(place).hexdigest()[:16]}")
+            is_first = (first / _READY).read_bytes() == place or not (first / _SOURCE).exists()
+        except FileNotFoundError:  # the first copy was removed, or never finished
+            is_first = not _is_finished(other)
+        return first if is_first else other
 
     def _find(self, name: str, content_hash: str) -> Path:
         """Return the folder of a finished copy: the one for this place, or else the first one. Raises `UserError` if it is missing."""

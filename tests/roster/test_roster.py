@@ -296,6 +296,28 @@ async def test_copy_that_cannot_be_built_in_another_place_stays_usable_in_the_fi
     assert (shop.roster.spec(bot).folder / "run").exists()
 
 
+async def test_build_in_another_place_does_not_need_the_first_copy(shop, tmp_path, monkeypatch):
+    more = BUILD.format("echo compiled; cp source run")
+    mine = make(tmp_path / "mine", more=more)
+    first = await shop.workshop.copy(mine, is_kept=False)
+    other_machine(shop, tmp_path, monkeypatch)
+    make_old(shop)
+    submission = await shop.submit(mine)  # removes the first copy, which was unused for two hours
+    assert not first.spec.folder.exists()
+    assert shop.roster.is_ready(submission.spec.bot)
+    await shop.roster.refresh(submission.spec.bot)
+    assert shop.roster.spec(submission.spec.bot).folder == submission.spec.folder
+    assert shop.roster.build_log(submission.spec.bot) == "compiled\n"
+    assert shop.built == ["ann"] * 2
+
+
+async def test_log_of_a_build_in_another_place_can_be_read(shop, tmp_path, monkeypatch):
+    more = BUILD.format("echo compiled; cp source run")
+    bot = (await shop.submit(make(tmp_path / "mine", more=more))).spec.bot
+    other_machine(shop, tmp_path, monkeypatch)
+    assert shop.roster.build_log(bot) == "compiled\n"
+
+
 async def test_copy_of_a_version_is_permanent_after_it_was_lost_and_made_for_a_game(shop, tmp_path):
     more = BUILD.format("cp source run")
     mine = make(tmp_path / "mine", more=more)
