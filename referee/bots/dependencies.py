@@ -210,8 +210,8 @@ def _text(file: str, content: bytes) -> str:
 def _join_lines(lines: Iterable[str]) -> Iterator[str]:
     """Join the lines of a `requirements.txt` as pip does, before comments are removed.
 
-    A line that ends with a backslash continues in the next line. A line that is only a comment never continues in the next line. If it
-    follows a backslash, it is still a comment.
+    A line that ends with a backslash continues in the next line. A comment ends with its line, even if it ends with a backslash, and is a
+    comment even after a line that ends with one.
     """
     parts: list[str] = []
     for line in lines:

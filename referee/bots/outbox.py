@@ -145,6 +145,9 @@ class Outbox:
         if self._stream is None:
             return
         self._next.append(data)
+        self._begin_next()
+
+    def _begin_next(self) -> None:
         if self._writing is None:
             self._go_on_writing()
 
@@ -169,6 +172,7 @@ class Outbox:
                     self._stream = None  # it has ended
                     self._on_closed()
                 elif not isinstance(error, StopIteration):  # raised when the message is written
+                    asyncio.get_running_loop().call_soon(self._begin_next)
                     raise
             else:
                 future.add_done_callback(self._go_on_writing)

@@ -87,6 +87,28 @@ async def test_error_of_the_referee_during_a_write_reaches_the_caller_and_blocks
     assert heard == []
 
 
+async def test_error_of_the_referee_in_a_slow_write_does_not_keep_the_next_message(outbox, heard):
+    class BrokenStream(FakeStream):
+        async def write(self, data):
+            await super().write(data)
+            if data == b"a":
+                raise ZeroDivisionError
+
+    errors = []
+    asyncio.get_running_loop().set_exception_handler(
+        lambda _loop, context: errors.append(type(context["exception"]))
+    )
+    stream = BrokenStream()
+    stream.writable.clear()
+    outbox.open(stream)
+    outbox.write(b"a")
+    outbox.write(b"b")
+    stream.writable.set()
+    await asyncio.sleep(0.01)
+    assert stream.written == [b"a", b"b"]
+    assert (errors, heard) == ([ZeroDivisionError], [])
+
+
 async def test_write_that_ends_after_the_outbox_was_closed_is_not_called_unread(
     outbox, time, heard
 ):
