@@ -70,7 +70,7 @@ def _new_folder(output: Path) -> Iterator[Path]:
         if exists and (not output.is_dir() or not all(map(_is_unfinished, output.iterdir()))):
             raise UserError(f"--output: {output} exists and is not an empty folder")
         for unfinished in output.iterdir() if exists else ():
-            shutil.rmtree(unfinished)
+            _remove(unfinished)
         place = output if exists else output.parent
         place.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=".report-", dir=place))
@@ -79,13 +79,14 @@ def _new_folder(output: Path) -> Iterator[Path]:
             yield folder
             if exists:
                 _move_files(folder, output)
-                shutil.rmtree(folder)
+                _remove(folder)
             else:
                 (folder / _UNFINISHED).unlink()
                 folder.chmod(0o755)
                 folder.replace(output)
         except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):
+                _remove(folder)
             raise
     except OSError as error:
         raise write_error(f"--output: {output} cannot be written", error) from error
@@ -104,6 +105,16 @@ def _move_files(folder: Path, output: Path) -> None:
             with suppress(OSError):  # not moved yet
                 (output / name).rename(folder / name)
         raise
+
+
+def _remove(folder: Path) -> None:
+    """Remove an unfinished report, its mark last: if this is interrupted, the next report must recognise the rest."""
+    for path in folder.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != _UNFINISHED:
+            path.unlink()
+    shutil.rmtree(folder)
 
 
 def _is_unfinished(path: Path) -> bool:

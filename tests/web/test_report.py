@@ -19,7 +19,7 @@ from sample_league import GAMES, SampleLeague
 from referee.cli import web as cli
 from referee.errors import NotFoundError, StoreError, UserError
 from referee.store.league import League
-from referee.web import pages
+from referee.web import pages, report
 from referee.web.report import ReportSize, _Report, write_report
 from referee.web.templates import file_name
 from referee.web.views import REPLAY_HIDDEN, LeagueViews
@@ -210,6 +210,17 @@ def test_what_a_killed_report_has_left_is_removed(league, tmp_path, monkeypatch)
     write_report(LeagueViews(league), "cup", killed)
     for folder in (output, killed):
         assert sorted(path.name for path in folder.iterdir()) == WITHOUT_PAGES_OF_BOTS
+
+
+def test_mark_of_an_unfinished_report_is_removed_last(tmp_path, monkeypatch):
+    left = tmp_path / ".report-x"
+    (left / "games").mkdir(parents=True)
+    (left / "phrases.js").touch()
+    (left / report._UNFINISHED).touch()
+    monkeypatch.setattr(report.shutil, "rmtree", MagicMock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        report._remove(left)
+    assert (left / report._UNFINISHED).exists()
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
