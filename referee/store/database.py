@@ -31,7 +31,8 @@ _WRITE_TRIES = 12
 _TRY_S = 5.0
 """The shortest time in seconds between the starts of two tries. Without it, all tries on a full disk would be over at once."""
 _FIRST_MOMENT_MARK = -(2**64)
-"""The change mark in the first `one_moment`; each later one has the next lower number. None of them is a mark of a backend, which has 64 bits."""
+"""The change mark in the first `one_moment`; each later one has the next lower number. The marks of a backend have 64 bits, so they never
+equal one of these."""
 
 
 class Backend(Protocol):

@@ -122,7 +122,7 @@ def test_ticks_are_at_whole_numbers_of_games(rounds, width):
 
 
 def history(*, rounds, games):
-    """Return the history of a bot that played that played `rounds` rounds of `games` games."""
+    """Return the history of a bot that played `rounds` rounds of `games` games."""
     return [
         HistoryRow(
             ruleset="basic",
