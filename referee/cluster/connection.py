@@ -21,7 +21,7 @@ import dask
 from distributed import Client, Scheduler, Security, SpecCluster
 from distributed.client import ClosedClientError, FutureCancelledError
 from distributed.comm.core import CommClosedError
-from distributed.core import rpc
+from distributed.core import Status, rpc
 from distributed.scheduler import KilledWorker
 from distributed.versions import get_versions
 
@@ -57,8 +57,11 @@ _PACKAGE = "linko-referee"
 
 
 def is_open(client: Client) -> bool:
-    """Return False if the client is closing or closed."""
-    return bool(client.status == "running")
+    """Return False if the client is connecting, closing or closed.
+
+    If a scheduler comes back while the client closes, the client calls itself running although it cannot connect any more.
+    """
+    return bool(client.status == "running" and client.rpc.status is Status.running)
 
 
 def is_loss(error: BaseException, client: Client) -> bool:

@@ -6,6 +6,8 @@ import asyncio
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
+from distributed.core import Status
+
 from referee.cluster import member
 from referee.cluster.dask_workers import DaskWorkers
 from referee.cluster.member import DeploymentRequest
@@ -22,6 +24,7 @@ class FakeClient:
 
     def __init__(self):
         self.status = "running"
+        self.rpc = SimpleNamespace(status=Status.running)
         self.versions = {}
         self.answers = {}
         """What `deploy` and `add_bot` return or raise, now or (a Future) later, by address; by default there is nothing to do."""

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from distributed.client import ClosedClientError, FutureCancelledError
+from distributed.core import Status
 from fake_client import REQUEST, prepared, preparing, settle
 
 from referee.cluster import remote_workers
@@ -296,11 +297,13 @@ async def test_worker_is_deployed_again_before_it_plays_on_after_a_break_of_the_
     ]
 
 
-async def test_closing_client_is_a_lost_scheduler(client, said):
+@pytest.mark.parametrize("status", ["closing", "running"])
+async def test_closing_client_is_a_lost_scheduler(client, said, status):
     client.join("tcp://w:0")
     async with started(client, said) as workers:
         task, job = await begin(client, workers, 0)
-        client.status = "closing"
+        client.status = status  # "running" if the scheduler has just come back
+        client.rpc.status = Status.closed
         job.done.set_exception(RuntimeError("ConnectionPool is closed"))
         with pytest.raises(RefereeError, match="the connection to the scheduler is lost"):
             await task
