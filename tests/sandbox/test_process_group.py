@@ -206,11 +206,14 @@ async def test_shortage_of_a_resource_voids_the_game(launch, monkeypatch, number
     async def full(*_args, **_more):
         raise OSError(number, os.strerror(number))
 
+    first = await launch("true")  # opens what all programs of this process share
+    await first.process.wait()
+    await first.kill()
     before = open_descriptors()
     monkeypatch.setattr(asyncio, "create_subprocess_exec", full)
     with pytest.raises(VoidGame, match="no room for another process"):
         await launch("true")
-    assert open_descriptors() == before
+    assert open_descriptors() <= before, "descriptors of an earlier test may be closed meanwhile"
 
 
 async def test_lack_of_file_descriptors_voids_the_game(launch, monkeypatch):
@@ -227,6 +230,9 @@ async def test_watch_or_sweeper_that_cannot_be_started_voids_the_game(launch, mo
     def fail():
         raise OSError(number, os.strerror(number))
 
+    first = await launch("true")  # opens what all programs of this process share
+    await first.process.wait()
+    await first.kill()
     before = open_descriptors()
     monkeypatch.setattr(PROCESS_TREES, "_sweeper", None)
     monkeypatch.setattr(process_tree, "start_sweeper", fail)
@@ -235,7 +241,7 @@ async def test_watch_or_sweeper_that_cannot_be_started_voids_the_game(launch, mo
     monkeypatch.setattr(SHARED_MEMORY, "start", fail)
     with pytest.raises(VoidGame, match="the shared memory cannot be watched"):
         await launch("true")
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
 
 
 async def test_kill_that_was_cancelled_is_finished(launch, monkeypatch):
