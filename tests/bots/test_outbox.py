@@ -29,6 +29,15 @@ def outbox(time, heard):
     )
 
 
+async def write_two(outbox, stream):
+    """Write two messages, and then let the bot read."""
+    outbox.open(stream)
+    outbox.write(b"a")
+    outbox.write(b"b")
+    stream.writable.set()
+    await asyncio.sleep(0.01)
+
+
 async def test_write_begins_at_once(outbox):
     stream = FakeStream()
     outbox.open(stream)
@@ -60,11 +69,7 @@ async def test_end_of_the_stream_during_a_write_ends_the_writing(outbox, heard, 
     stream = EndedStream()
     if is_slow:
         stream.writable.clear()
-    outbox.open(stream)
-    outbox.write(b"a")
-    outbox.write(b"b")
-    stream.writable.set()
-    await asyncio.sleep(0.01)
+    await write_two(outbox, stream)
     assert heard == ["closed"]
     assert stream.written == [b"a"]
 
@@ -100,11 +105,7 @@ async def test_error_of_the_referee_in_a_slow_write_does_not_keep_the_next_messa
     )
     stream = BrokenStream()
     stream.writable.clear()
-    outbox.open(stream)
-    outbox.write(b"a")
-    outbox.write(b"b")
-    stream.writable.set()
-    await asyncio.sleep(0.01)
+    await write_two(outbox, stream)
     assert stream.written == [b"a", b"b"]
     assert (errors, heard) == ([ZeroDivisionError], [])
 

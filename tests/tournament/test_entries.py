@@ -337,3 +337,16 @@ def test_games_of_a_variant_are_verified_rated_and_exported(tmp_path):
         bots = json.loads(zipfile.ZipFile(tmp_path / "cup.zip").read("bots.json"))
         assert " --depth 6\n" in here.referee("bots", "show", "deep").stdout
         assert [bot["manifest"]["run"]["command"][-2:] for bot in bots][1] == ["--depth", "6"]
+
+
+@pytest.mark.parametrize("refreshes", [True, False])
+async def test_bot_of_a_moved_league_is_built_again_except_for_a_cluster(
+    roster, tmp_path, monkeypatch, refreshes
+):
+    await submit_ann(roster, tmp_path, '[build]\ncommand = ["touch", "made"]\n')
+    config = cup(tmp_path, "ann", str(bot(tmp_path / "bob", "bob")))
+    (tmp_path / "bob" / "bot").touch(mode=0o755)
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    first, _ = await enter_bots(config, roster, now_us=1, refreshes=refreshes)
+    assert roster.is_ready(first.bot) is refreshes
+    assert (first.folder / "made").exists() is refreshes

@@ -93,6 +93,12 @@ async def test_closed_lobby_starts_no_game(lobby):
     assert list(lobby.games()) == []
 
 
+async def test_bot_that_was_built_in_another_place_is_refused(lobby, monkeypatch):
+    monkeypatch.setattr(Roster, "is_ready", lambda _roster, _bot: False)
+    with pytest.raises(UserError, match="was built in another place; to build it again here"):
+        await lobby.start(WISH)
+
+
 @pytest.mark.parametrize("twin", ["random@1.0", "random"])
 async def test_bot_with_two_places_is_refused(lobby, twin):
     wish = replace(WISH, seats=(YOU, "random@1.0", twin, "", ""))
