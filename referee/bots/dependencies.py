@@ -210,8 +210,8 @@ def _text(file: str, content: bytes) -> str:
 def _join_lines(lines: Iterable[str]) -> Iterator[str]:
     """Join the lines of a `requirements.txt` as pip does, before comments are removed.
 
-    A line that ends with a backslash continues in the next line. A comment ends with its line, even if it ends with a backslash, and is a
-    comment even after a line that ends with one.
+    A line that ends with a backslash continues in the next line. A backslash at the end of a comment does not continue the comment. A
+    comment after a line with a backslash is still a comment.
     """
     parts: list[str] = []
     for line in lines:

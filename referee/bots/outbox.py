@@ -171,7 +171,9 @@ class Outbox:
                 if isinstance(error, grpc.aio.BaseError | asyncio.CancelledError):
                     self._stream = None  # it has ended
                     self._on_closed()
-                elif not isinstance(error, StopIteration):  # raised when the message is written
+                elif not isinstance(
+                    error, StopIteration
+                ):  # `StopIteration` means that the message is written
                     asyncio.get_running_loop().call_soon(self._begin_next)
                     raise
             else:

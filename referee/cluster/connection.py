@@ -59,7 +59,7 @@ _PACKAGE = "linko-referee"
 def is_open(client: Client) -> bool:
     """Return False if the client is connecting, closing or closed.
 
-    If a scheduler comes back while the client closes, the client calls itself running although it cannot connect any more.
+    The status alone is not enough: if the scheduler comes back while the client closes, it is `running`, but the client cannot connect any more.
     """
     return bool(client.status == "running" and client.rpc.status is Status.running)
 

@@ -292,8 +292,9 @@ class Workshop:
         return ""
 
     def _home(self, name: str, content_hash: str) -> Path:
-        """Return the folder of the copy to use in this place: `bots/NAME/HASH`, or `HASH-PLACE` if `HASH` was built in another place.
+        """Return the folder of the copy to use here.
 
+        It is `bots/NAME/HASH`, or `bots/NAME/HASH-PLACE` if the first was built in another place, or is gone and the second is finished.
         The name has the whole hash: with a part of it, an attacker could make two contents that get the same folder.
         """
         first, place = self._folder / name / content_hash, self._describe_place()

@@ -31,8 +31,8 @@ _WRITE_TRIES = 12
 _TRY_S = 5.0
 """The shortest time in seconds between the starts of two tries. Without it, all tries on a full disk would be over at once."""
 _FIRST_MOMENT_MARK = -(2**64)
-"""The change mark in the first `one_moment`; each later one has the next lower number. The marks of a backend have 64 bits, so they never
-equal one of these."""
+"""The change mark in the first `one_moment`; each later `one_moment` counts down by one. These marks lie outside 64 bits, so no mark of a
+backend equals one."""
 
 
 class Backend(Protocol):

@@ -108,7 +108,7 @@ def _move_files(folder: Path, output: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove an unfinished report, its mark last: if this is interrupted, the next report must recognise the rest."""
+    """Remove an unfinished report, its mark last: if the removal is interrupted, the next run recognises by the mark what is left."""
     for path in folder.iterdir():
         if path.is_dir():
             shutil.rmtree(path)

@@ -92,7 +92,7 @@ async def test_error_of_the_referee_during_a_write_reaches_the_caller_and_blocks
     assert heard == []
 
 
-async def test_error_of_the_referee_in_a_slow_write_does_not_keep_the_next_message(outbox, heard):
+async def test_error_of_the_referee_in_a_slow_write_does_not_block_the_next_message(outbox, heard):
     class BrokenStream(FakeStream):
         async def write(self, data):
             await super().write(data)

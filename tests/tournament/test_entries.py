@@ -340,7 +340,7 @@ def test_games_of_a_variant_are_verified_rated_and_exported(tmp_path):
 
 
 @pytest.mark.parametrize("refreshes", [True, False])
-async def test_bot_of_a_moved_league_is_built_again_except_for_a_cluster(
+async def test_bot_of_a_moved_league_is_built_again_only_with_refreshes(
     roster, tmp_path, monkeypatch, refreshes
 ):
     await submit_ann(roster, tmp_path, '[build]\ncommand = ["touch", "made"]\n')
