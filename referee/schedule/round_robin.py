@@ -276,8 +276,7 @@ class _Quotas:
         """
         table = [bot for bot in self._field if quota[bot] == matches]
         while len(table) < places:
-            waiting = [bot for bot in self._field if quota[bot] and bot not in table]
-            table.append(min(waiting, key=lambda bot: self._rank(bot, quota, table)))
+            table.append(self._next_bot(quota, table))
         for place, bot in enumerate(table):
             quota[bot] -= 1
             self._played[bot] += 1
@@ -286,6 +285,18 @@ class _Quotas:
                 self._met[other, bot] += 1
         return table
 
-    def _rank(self, bot: int, quota: dict[int, int], table: list[int]) -> tuple[int, int, int]:
-        """Return the sort key of a bot of the field. The bot with the smallest key gets the next place."""
-        return self._played[bot], -quota[bot], sum(self._met[bot, other] for other in table)
+    def _next_bot(self, quota: dict[int, int], table: list[int]) -> int:
+        """Return the bot of the field for the next place at a table.
+
+        It is the bot that has played least. Among equal ones, it is the bot with the largest quota, then the one that has met the
+        bots of the table least.
+        """
+        ranks = {
+            bot: (self._played[bot], -quota[bot])
+            for bot in self._field
+            if quota[bot] and bot not in table
+        }
+        least = min(ranks.values())
+        # counting meetings takes long, and is needed only for equal bots
+        equal = [bot for bot, rank in ranks.items() if rank == least]
+        return min(equal, key=lambda bot: sum(self._met[bot, other] for other in table))
