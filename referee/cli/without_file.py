@@ -102,7 +102,10 @@ def read_arguments(
                 f"{option}: not allowed with a tournament file; change the key in {arguments[0]}"
             )
         return load_tournament(Path(arguments[0]), pace), None
-    content = {"name": given.get("ruleset", _NAME), "bots": list(arguments), **given}
+    ruleset = given.get("ruleset")
+    # An unknown ruleset may be no valid name either. It must not be reported a second time as a wrong name.
+    name = ruleset if ruleset in RULESETS else _NAME
+    content = {"name": name, "bots": list(arguments), **given}
     for setting in settings:
         added = _read_setting(setting)
         for key in added.keys() & _NOT_BY_SET.keys():

@@ -12,6 +12,7 @@ from tournament.config_files import FakePace, with_bots
 
 from referee.cli.without_file import RUN, check_new, read_arguments, save_file
 from referee.errors import UserError
+from referee.rules.ruleset import RULESETS
 from referee.sandbox import Rung
 from referee.tournament.config_reader import load_tournament
 
@@ -101,6 +102,11 @@ def test_single_word_is_a_file_that_leaves_nothing_to_options(here):
         ),
         ({"matches": None}, (), "tournament run: matches: missing; give matches or a budget"),
         ({"seats": 3}, (), "tournament run: seats: duel has 2 players, not 3"),
+        (
+            {"ruleset": "Foo!"},
+            (),
+            f"tournament run: ruleset: unknown ruleset 'Foo!'; choose one of {', '.join(RULESETS)}",
+        ),
         (DUEL, ("mathes=2",), "tournament run: mathes: unknown key (did you mean 'matches'?)"),
         (DUEL, ("matches=2",), "--set: matches: given twice"),
         (DUEL, (f"matches={DUEL['matches']}",), "--set: matches: given twice"),
