@@ -42,6 +42,7 @@ from referee.cli.playing import (
     open_new_tournament,
     play_to_end,
     refresh_bots,
+    resume_command,
 )
 from referee.cli.progress import Interrupts
 from referee.cli.tournament import LeaguePace
@@ -57,7 +58,7 @@ from referee.cli.without_file import (
     read_arguments,
     save_file,
 )
-from referee.errors import UserError
+from referee.errors import RefereeError, UserError
 from referee.sandbox import Isolation
 from referee.store.league import League
 from referee.tournament.create import Tournament, find_tournament
@@ -133,7 +134,13 @@ def run(
         if save is not None and content is not None:
             kept = tournament.config.isolation
             isolated = {} if kept is None else {"isolation": kept.value}
-            save_file(save, content | isolated, config)
+            try:
+                save_file(save, content | isolated, config)
+            except OSError as error:
+                again = resume_command(store, tournament.name, options.place)
+                raise RefereeError(
+                    f"--save: {save}: {error.strerror}; the tournament {tournament.name} is stored; to play it: {again}"
+                ) from error
         play_to_end(store, tournament, under, interrupts, options)
 
 

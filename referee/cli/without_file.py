@@ -16,7 +16,7 @@ import typer
 
 from referee import toml_file
 from referee.cli.options import parse_path
-from referee.errors import UserError
+from referee.errors import UserError, write_error
 from referee.rules.ruleset import RULESETS
 from referee.schedule.budget import Pace
 from referee.tournament.config import BotEntry, TournamentConfig
@@ -145,13 +145,19 @@ def _merge(content: dict[str, Any], added: Mapping[str, Any], prefix: str = "") 
 
 
 def check_new(file: Path) -> None:
-    """Raise UserError if the file of `--save` cannot be created."""
-    if file.exists():
-        raise UserError(f"--save: {file}: exists already; choose a new file")
-    if not toml_file.is_folder(file.parent):
-        raise UserError(f"--save: {file.parent}: no such folder")
-    if not os.access(file.parent, os.W_OK):
-        raise UserError(f"--save: {file.parent}: not writable")
+    """Raise UserError if the file of `--save` cannot be created. To find out, create it and remove it again.
+
+    Raises StoreError if the disk is full.
+    """
+    try:
+        file.open("x").close()
+        file.unlink()
+    except FileExistsError as error:
+        raise UserError(f"--save: {file}: exists already; choose a new file") from error
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise UserError(f"--save: {file.parent}: no such folder") from error
+    except OSError as error:
+        raise write_error(f"--save: {file}", error) from error
 
 
 def save_file(file: Path, content: Mapping[str, Any], config: TournamentConfig) -> None:

@@ -1,5 +1,6 @@
 """`tournament run` makes a tournament of bots and options, with the checks of a tournament file, and can write the file."""
 
+import errno
 import json
 import os
 from contextlib import chdir
@@ -10,6 +11,7 @@ import pytest
 from real_runs import SAMPLE_BOTS, place
 from tournament.config_files import FakePace, with_bots
 
+from referee.cli import run
 from referee.cli.without_file import RUN, check_new, read_arguments, save_file
 from referee.errors import UserError
 from referee.rules.ruleset import RULESETS
@@ -144,22 +146,58 @@ def test_unknown_folder_is_named_with_its_place():
     assert error_of("./ann", "./eve") == "tournament run: bots[1]: './eve': no such folder"
 
 
-def test_file_that_exists_and_folder_that_does_not_are_refused(here):
+def test_new_file_is_accepted_and_leaves_no_trace(here):
+    before = sorted(here.iterdir())
     check_new(here / "new.toml")
+    assert sorted(here.iterdir()) == before
+
+
+def test_file_that_cannot_be_created_is_refused(here):
     (here / "cup.toml").touch()
+    (here / "dangling.toml").symlink_to(here / "none" / "cup.toml")
+    (here / "loop").symlink_to(here / "loop")
     for file, reason in (
         (here / "cup.toml", f"{here / 'cup.toml'}: exists already; choose a new file"),
+        (here / "ann", f"{here / 'ann'}: exists already; choose a new file"),
+        (here / "dangling.toml", f"{here / 'dangling.toml'}: exists already; choose a new file"),
         (here / "none" / "cup.toml", f"{here / 'none'}: no such folder"),
+        (here / "cup.toml" / "cup.toml", f"{here / 'cup.toml'}: no such folder"),
+        (here / ("c" * 300), f"{here / ('c' * 300)}: File name too long"),
+        (here / "loop" / "c.toml", f"{here}/loop/c.toml: Too many levels of symbolic links"),
     ):
         with pytest.raises(UserError) as caught:
             check_new(file)
         assert str(caught.value) == f"--save: {reason}"
+    assert not (here / "none").exists()
 
 
-def test_folder_that_cannot_be_written_is_refused(here, monkeypatch):
-    monkeypatch.setattr(os, "access", lambda path, mode: (path, mode) != (here, os.W_OK))
-    with pytest.raises(UserError, match=f"^--save: {here}: not writable$"):
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
+def test_folder_that_cannot_be_used_is_refused(here, monkeypatch, number):
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(UserError) as caught:
         check_new(here / "new.toml")
+    assert str(caught.value) == f"--save: {here / 'new.toml'}: {os.strerror(number)}"
+
+
+def test_error_after_the_tournament_is_stored_says_how_to_resume_it(tmp_path, monkeypatch):
+    def fill_disk(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(run, "save_file", fill_disk)
+    with place(tmp_path) as made:
+        bots = (SAMPLE_BOTS / "greedy", SAMPLE_BOTS / "random")
+        words = ("--ruleset", "duel", "--seats", "2", "--matches", "1", "--save", "cup.toml")
+        done = made.referee("tournament", "run", *bots, *words)
+        (row,) = json.loads(made.referee("tournament", "status", "--json").stdout)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "referee: --save: cup.toml: No space left on device; the tournament duel is stored; to play it:"
+        " referee tournament resume duel --league league\n"
+    )
+    assert row["tournament"] == "duel"
 
 
 @pytest.mark.extended("plays a tournament")
