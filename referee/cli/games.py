@@ -43,6 +43,7 @@ from referee.rules.actions import Action
 from referee.rules.events import Event
 from referee.rules.game import Game
 from referee.rules.ruleset import Ruleset
+from referee.store import GameChoice
 from referee.store.league import League
 
 app = typer.Typer()
@@ -90,17 +91,15 @@ def list_games(
         raise UserError(f"--fault: unknown fault {cause!r}; choose one of {causes}")
     with League.open(league, create=False, db=db) as store:
         if tournament is not None:
-            store.tournament(tournament)
+            store.check_tournament(tournament)
         if bot is not None:
             _check_bot(store, bot)
-        wanted = {row.game_id for row in store.games(tournament=tournament, bot=bot, cause=cause)}
-        results = [
-            row for row in store.results(tournament=tournament, free=True) if row.game_id in wanted
-        ]
-    if limit is None:
-        limit = len(results) if as_json or as_csv else TABLE_LIMIT
-    rows = game_rows(results[-limit:] if limit else [])
-    title = "games" if len(rows) == len(results) else f"the last {limit} of {len(results)} games"
+        if limit is None and not (as_json or as_csv):
+            limit = TABLE_LIMIT
+        choice = GameChoice(tournament=tournament, bot=bot, cause=cause)
+        results, total = store.last_results(choice, limit=limit)
+    rows = game_rows(results)
+    title = "games" if len(rows) == total else f"the last {len(rows)} of {total} games"
     show_rows(
         GameRow, rows, title=title, as_json=as_json, as_csv=as_csv, wide=wide, columns=columns
     )

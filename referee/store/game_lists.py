@@ -1,9 +1,9 @@
-"""Find pages of played games, newest first, and the match and the tournament of one game. The caller opens the transaction.
+"""Find pages of played games, newest first, the last games of the schedule, and the place of one game. The caller opens the transaction.
 
 Each public function implements the method of `League` with the same name.
 
-A page must be found fast among a hundred thousand games. So first the keys of the games on the page are found, as far as
-possible with indexes alone. Then only these games are read from the tables.
+These games must be found fast among a hundred thousand games. So first their keys are found, as far as possible with indexes
+alone. Then only these games are read from the tables.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from referee.errors import NotFoundError
+from referee.records import GameResult
 from referee.store import GameChoice, GamePlace, ListedGame, queries, schema
 
 
@@ -31,18 +32,40 @@ def find_games(
     return [ListedGame(results[summary.game_id], summary) for summary in summaries], total
 
 
+def last_results(
+    connection: Connection, choice: GameChoice, limit: int | None
+) -> tuple[list[GameResult], int]:
+    """See `League.last_results`."""
+    result = schema.results.c
+    conditions = [
+        *_conditions_on_results(choice),
+        *_conditions_on_seats_and_faults(connection, choice),
+    ]
+    total = connection.execute(select(func.count(result.game_id)).where(*conditions)).scalar_one()
+    keys = (
+        select(result.game_id)
+        .select_from(schema.results.join(schema.games).outerjoin(schema.matches))
+        .where(*conditions)
+    )
+    if limit is not None:
+        last_first = (column.desc() for column in queries.SCHEDULE_ORDER)
+        keys = keys.order_by(*last_first).limit(min(limit, queries.MAX_LIMIT))
+    query = queries.select_results().where(result.game_id.in_(keys))
+    return queries.load_results(connection, query), total
+
+
 def _find_keys(
     connection: Connection, choice: GameChoice, offset: int, limit: int
 ) -> tuple[list[int], int]:
     """Return the keys of the games on the page, and the number of all chosen games."""
     result = schema.results.c
-    lists = _games_by_seats_and_faults(connection, choice)
+    others = _conditions_on_seats_and_faults(connection, choice)
     query = select(result.game_id, result.started_at_us).where(
-        *_conditions_on_results(choice), *(result.game_id.in_(games) for games in lists)
+        *_conditions_on_results(choice), *others
     )
-    # The query is used twice: to count and to find the page. With `lists`, the database must run it once and keep the
-    # rows (a CTE). Without `lists`, it is faster to run it twice: an index has all its columns, sorted by start.
-    chosen = query.cte("chosen") if lists else query.subquery("chosen")
+    # The query is used twice: to count and to find the page. With `others`, the database must run it once and keep the
+    # rows (a CTE). Without `others`, it is faster to run it twice: an index has all its columns, sorted by start.
+    chosen = query.cte("chosen") if others else query.subquery("chosen")
     count = select(func.count()).select_from(chosen)
     page = (
         select(chosen.c.game_id, count.scalar_subquery())
@@ -70,8 +93,10 @@ def _conditions_on_results(choice: GameChoice) -> list[ColumnElement[bool]]:
     return conditions
 
 
-def _games_by_seats_and_faults(connection: Connection, choice: GameChoice) -> list[Select[Any]]:
-    """Return queries for keys of games; a chosen game must be among the keys of each query."""
+def _conditions_on_seats_and_faults(
+    connection: Connection, choice: GameChoice
+) -> list[ColumnElement[bool]]:
+    """Return the other conditions: the key of a chosen game must be among the keys that a query finds."""
     found: list[Select[Any]] = []
     bots = [
         queries.bot_keys(connection, text)
@@ -88,7 +113,7 @@ def _games_by_seats_and_faults(connection: Connection, choice: GameChoice) -> li
     if choice.cause is not None:
         fault = schema.faults.c
         found.append(select(fault.game_id).where(fault.cause == choice.cause))
-    return found
+    return [schema.results.c.game_id.in_(keys) for keys in found]
 
 
 def place_of(connection: Connection, game_id: str, where: str) -> GamePlace:

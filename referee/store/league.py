@@ -370,22 +370,13 @@ class League:
         with self._database.reading() as connection:
             return queries.record(connection, game_id, self.where)
 
-    def games(
-        self,
-        *,
-        tournament: str | None = None,
-        bot: str | None = None,
-        cause: str | None = None,
-    ) -> list[StoredGame]:
-        """Return summaries of played games, in the order of `results`, with free games last. None means no restriction.
+    def games(self, *, tournament: str | None = None) -> list[StoredGame]:
+        """Return summaries of the played games of one tournament, or of all if `tournament` is None.
 
-        Args:
-            tournament: only games of this tournament.
-            bot: only games of this bot: its name, for all versions, or `name@version`.
-            cause: the value of a `Cause`; only games with a fault of this cause.
+        They are in the order of `results`, with free games last.
         """
         with self._database.reading() as connection:
-            return queries.games(connection, tournament, bot, cause)
+            return queries.games(connection, tournament)
 
     def results(self, *, tournament: str | None = None, free: bool = False) -> list[GameResult]:
         """Return the results of one tournament, or of all if `tournament` is None.
@@ -435,6 +426,17 @@ class League:
         """
         with self._database.reading() as connection:
             return game_lists.find_games(connection, choice, offset, limit)
+
+    def last_results(
+        self, choice: GameChoice, *, limit: int | None
+    ) -> tuple[list[GameResult], int]:
+        """Return the results of the last `limit` chosen games, and the number of all chosen games.
+
+        The results are in the order of `results`, with free games last. None means no limit. With a small limit, this is fast
+        with a hundred thousand games.
+        """
+        with self._database.reading() as connection:
+            return game_lists.last_results(connection, choice, limit)
 
     def place_of(self, game_id: str) -> GamePlace:
         """Return the place of a game in its tournament, whether or not it is played.

@@ -28,8 +28,15 @@ from referee.store import (
     schema,
 )
 
-_MAX_LIMIT = 2**63 - 1
+MAX_LIMIT = 2**63 - 1
 """The largest number that SQLite and PostgreSQL accept after LIMIT."""
+SCHEDULE_ORDER = (
+    schema.matches.c.tournament_id.is_(None),
+    schema.matches.c.tournament_id,
+    schema.games.c.position,
+    schema.games.c.id,
+)
+"""Sorts games by tournament and schedule. Free games come last, in the order in which they were stored."""
 
 
 def bots(connection: Connection, name: str | None) -> list[StoredBot]:
@@ -60,22 +67,12 @@ def record(connection: Connection, game_id: str, where: str) -> GameRecord:
         ) from error
 
 
-def games(
-    connection: Connection, tournament_name: str | None, bot: str | None, cause: str | None
-) -> list[StoredGame]:
+def games(connection: Connection, tournament_name: str | None) -> list[StoredGame]:
     """See `League.games`."""
-    result = schema.results.c
     query = select_summaries()
     if tournament_name is not None:
         query = query.where(schema.tournaments.c.name == tournament_name)
-    if bot is not None:
-        seat = schema.seats.c
-        sat = select(seat.game_id).where(seat.bot_id.in_(bot_keys(connection, bot)))
-        query = query.where(result.game_id.in_(sat))
-    if cause is not None:
-        faulty = select(schema.faults.c.game_id).where(schema.faults.c.cause == cause)
-        query = query.where(result.game_id.in_(faulty))
-    return list_summaries(connection, _in_order(query))
+    return list_summaries(connection, query.order_by(*SCHEDULE_ORDER))
 
 
 def list_summaries(connection: Connection, query: Select[Any]) -> list[StoredGame]:
@@ -232,7 +229,7 @@ def load_results(connection: Connection, query: Select[Any]) -> list[GameResult]
         key: f"{name}@{version}"
         for key, name, version in connection.execute(select(bot.id, bot.name, bot.version))
     }
-    rows = connection.execute(_in_order(query).order_by(schema.seats.c.seat))
+    rows = connection.execute(query.order_by(*SCHEDULE_ORDER, schema.seats.c.seat))
     return [_result(list(group), names) for _, group in groupby(rows, key=lambda row: row[0])]
 
 
@@ -270,9 +267,10 @@ def faults(
     fault, query = schema.faults.c, _select_faults(connection, tournament_name, bot_text)
     if limit is not None:
         keys = query.with_only_columns(fault.id).order_by(fault.id.desc())
-        newest = keys.limit(min(limit, _MAX_LIMIT)).subquery()
+        newest = keys.limit(min(limit, MAX_LIMIT)).subquery()
         query = query.where(fault.id.in_(select(newest.c.id)))
-    return list(map(_charged_fault, connection.execute(_in_order(query).order_by(fault.id))))
+    rows = connection.execute(query.order_by(*SCHEDULE_ORDER, fault.id))
+    return list(map(_charged_fault, rows))
 
 
 def fault_counts(
@@ -422,14 +420,3 @@ def usage(connection: Connection) -> list[StoredUsage]:
         StoredUsage(f"{name}@{version}", games, float(mean_us), max_us, float(mean_kib), max_kib)
         for name, version, games, mean_us, max_us, mean_kib, max_kib in connection.execute(query)
     ]
-
-
-def _in_order(query: Select[Any]) -> Select[Any]:
-    """Order games by tournament and schedule. Free games come last, in the order in which they were stored."""
-    match = schema.matches.c
-    return query.order_by(
-        match.tournament_id.is_(None),
-        match.tournament_id,
-        schema.games.c.position,
-        schema.games.c.id,
-    )

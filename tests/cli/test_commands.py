@@ -185,6 +185,16 @@ ROWS = [
 ]
 
 
+def test_list_of_games_has_the_last_ones_and_counts_all(here):
+    everything = json.loads(checked_output(here, "game", "list", "--json"))
+    last = checked_output(here, "game", "list", "--limit", "5", "--json")
+    assert json.loads(last) == everything[-5:]
+    table = checked_output(here, "game", "list", "--limit", "5")
+    assert f"the last 5 of {GAMES} games" in table
+    assert everything[-1]["game_id"] in table
+    assert " of " not in checked_output(here, "game", "list", "--limit", str(GAMES + 1))
+
+
 @pytest.mark.parametrize(
     ("command", "row_type", "count"),
     ROWS,

@@ -102,8 +102,7 @@ def test_pair_of_a_bot_with_itself_has_the_games_of_two_versions(league):
     assert find(league, GameChoice(bot="ann", other="ann")) == ["play-1"]
     assert find(league, GameChoice(bot="ann@1.0", other="ann@1.0")) == []
     assert find(league, GameChoice(bot="ann@2.0")) == ["play-1"]
-    assert [row.game_id for row in league.games(bot="ann@2.0")] == ["play-1"]
-    assert len(league.games(bot="ann")) == 2
+    assert len(find(league, GameChoice(bot="ann"))) == 2
 
 
 def test_games_are_chosen_by_ruleset_termination_and_fault(league):
@@ -143,6 +142,51 @@ def test_game_with_several_faults_of_a_cause_is_listed_once(league):
     strike = record.faults[0]
     league.add_game(replace(record, faults=(strike, replace(strike, move=1), record.faults[1])))
     assert find(league, GameChoice(cause="timeout")) == [rows[0].game_id]
+
+
+def test_last_results_are_in_schedule_order_whatever_began_last(league):
+    """`cup` and `open` are played at the same time, from their ends to their beginnings, and free games between them."""
+    cup, other = filled(league), filled(league, "open", 1)
+    free = [replace(played(row), game_id=f"play-{row.index}") for row in cup[:2]]
+    for number, record in enumerate(
+        [faulty(played(cup[9])), free[1], *map(played, [other[3], cup[4], other[0]]), free[0]]
+    ):
+        league.add_game(replace(record, started_at_us=START_US + number))
+    in_order = league.results(free=True)
+    assert [result.game_id for result in in_order] == [
+        *(row.game_id for row in (cup[4], cup[9], other[0], other[3])),
+        "play-1",
+        "play-0",
+    ]
+    for limit in (1, 2, 3, 5, 6, 7, 2**80):
+        assert league.last_results(ALL, limit=limit) == (in_order[-limit:], 6)
+    assert league.last_results(ALL, limit=None) == (in_order, 6)
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        GameChoice(tournament="cup"),
+        GameChoice(bot="ann"),
+        GameChoice(bot="bob@1.0", tournament="open"),
+        GameChoice(cause="crash"),
+        GameChoice(bot="ann@1.0", cause="timeout", tournament="cup"),
+        GameChoice(bot="eve"),
+        GameChoice(tournament="none"),
+    ],
+    ids=str,
+)
+def test_last_results_are_restricted_like_pages(league, choice):
+    cup, other = filled(league), filled(league, "open", 1)
+    league.add_games(map(played, reversed(cup[:7])))
+    league.add_games(map(played, other[1:5]))
+    league.add_games(faulty(played(row)) for row in (cup[9], cup[7], cup[8], other[0]))
+    league.add_game(replace(played(cup[1]), game_id="play-1"))
+    chosen = set(find(league, choice))
+    expected = [result for result in league.results(free=True) if result.game_id in chosen]
+    for limit in (1, 2, 100):
+        assert league.last_results(choice, limit=limit) == (expected[-limit:], len(expected))
+    assert league.last_results(choice, limit=None) == (expected, len(expected))
 
 
 def test_deal_is_played_when_all_games_of_its_match_are_stored(league):
