@@ -25,6 +25,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -325,8 +326,8 @@ class Postgres:
                 " pip install 'linko-referee[postgres]'"
             ) from None
         event.listen(self._engine, "begin", _begin_postgres)
-        self._holder: Connection | None = None
-        """The connection that holds the lock of a playing referee; None outside the context of `lock`."""
+        self._holder: _Holder | None = None
+        """The session that holds the lock of a playing referee; None outside the context of `lock`."""
         self.reading: Engine = self._engine.execution_options(
             isolation_level="REPEATABLE READ", postgresql_readonly=True, limits_lock_wait=read_only
         )
@@ -368,17 +369,22 @@ class Postgres:
         try:
             yield
         finally:
-            self._holder.close()
+            self._holder.connection.close()
             self._holder = None
 
     def renew_lock(self) -> None:
-        """See `Backend.renew_lock`. When a server restarts, it frees all locks."""
+        """See `Backend.renew_lock`. When a server restarts, it frees all locks.
+
+        If only this side of the connection broke, the old session on the server still has the lock. So it is ended first.
+        """
         if self._holder is None:
             return
         try:
-            self._holder.exec_driver_sql("SELECT 1")
+            self._holder.connection.exec_driver_sql("SELECT 1")
         except SQLAlchemyError:
-            self._holder.close()
+            self._holder.connection.close()
+            with self.reading.begin() as connection:
+                connection.execute(_END_SESSION, self._holder.session)
             self._holder = self._connect_with_lock()
 
     def change_mark(self) -> int:
@@ -399,8 +405,8 @@ class Postgres:
                 " database with UTF8: `createdb -E UTF8 -T template0 NAME`"
             )
 
-    def _connect_with_lock(self) -> Connection:
-        """Return a connection that holds the lock of a playing referee.
+    def _connect_with_lock(self) -> _Holder:
+        """Return a new session that holds the lock of a playing referee.
 
         Raises UserError if another referee holds the lock.
         """
@@ -417,12 +423,29 @@ class Postgres:
                 raise UserError(
                     f"{self.where}: another referee is playing in this league ({owner})"
                 ) from None
+            return _Holder(connection, dict(connection.execute(_SESSION).mappings().one()))
         except BaseException:
             connection.close()
             raise
-        return connection
 
 
+class _Holder(NamedTuple):
+    """A session that holds the lock of a playing referee."""
+
+    connection: Connection
+    session: dict[str, Any]
+    """The row of `_SESSION`."""
+
+
+# The server may give the process id to another session later, so the time when the session began is compared too.
+_SESSION = text(
+    "SELECT pid, CAST(extract(epoch FROM backend_start) AS text) AS start FROM pg_stat_activity"
+    " WHERE pid = pg_backend_pid()"
+)
+_END_SESSION = text(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE pid = :pid AND CAST(extract(epoch FROM backend_start) AS text) = :start"
+)
 # An advisory lock cannot store who holds it. So the connection with the lock is named after this process.
 _SET_NAME = text("SELECT set_config('application_name', :name, false)")
 _OWNER = text(

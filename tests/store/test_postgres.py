@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from dataclasses import replace
 
 import pytest
@@ -198,6 +200,41 @@ def test_lock_is_renewed_after_a_cut_connection(place, postgres):
             league.add_game(played(rows[0]))
         with league.lock():
             assert set(league.forfeits("cup")) == {"cup-1"}
+
+
+def break_this_side(connection):
+    """Break a connection so that the server does not notice it, as a firewall can."""
+    here, there = socket.socketpair()
+    there.close()
+    descriptor = connection.connection.dbapi_connection.fileno()
+    kept = socket.socket(fileno=os.dup(descriptor))
+    os.dup2(here.fileno(), descriptor)
+    here.close()
+    return kept
+
+
+def test_lock_is_renewed_if_the_server_still_has_the_old_session(place):
+    other = Place(place.folder.with_name("other"), place.db)
+    with place.open(create=True) as league, other.open(create=True) as beside:
+        rows = filled(league)
+        with league.lock(), break_this_side(league._database._backend._holder.connection):
+            league.add_game(played(rows[0]))
+            with pytest.raises(UserError, match="another referee is playing"), beside.lock():
+                pytest.fail("there were two referees")
+        assert set(league.forfeits("cup")) == {"cup-1"}
+
+
+def test_renewed_lock_ends_no_session_of_another_referee(place, postgres):
+    other = Place(place.folder.with_name("other"), place.db)
+    with place.open(create=True) as league, other.open(create=True) as beside:
+        rows = filled(league)
+        with league.lock():
+            postgres.cut_off()
+            with beside.lock():
+                sessions = [each._database._backend._holder.session for each in (league, beside)]
+                sessions[0]["pid"] = sessions[1]["pid"]  # the server may use a number again
+                with pytest.raises(UserError, match="another referee is playing"):
+                    league.add_game(played(rows[0]))
 
 
 def test_lost_lock_is_taken_again_before_any_write(place, postgres):
