@@ -295,8 +295,21 @@ def _begin(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
 
 
-CONNECT_S = 10
-"""Seconds to wait for a connection to the server."""
+_CLIENT_NETWORK = {
+    "connect_timeout": 10,  # seconds, as all times without a unit
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,  # milliseconds
+}
+"""Parameters of libpq; the URL can set others. If the network goes silent, an operation fails within about half a minute."""
+_SERVER_NETWORK = (
+    "tcp_keepalives_idle = 10",
+    "tcp_keepalives_interval = 5",
+    "tcp_keepalives_count = 3",
+    "tcp_user_timeout = 30000",
+)
+"""Settings of each session on the server. If this machine is gone, the server soon frees the locks of the session, not after hours."""
 _ENCODINGS = {"UTF8", "SQL_ASCII"}
 """The encodings of a database that can store all characters. With SQL_ASCII, the server stores bytes as they are."""
 _GONE_MS = 2_000
@@ -315,9 +328,8 @@ class Postgres:
 
     def __init__(self, url: URL, *, read_only: bool) -> None:
         self.where = without_password(url)
-        options: dict[str, str | int] = {"client_encoding": "utf8"}
-        if "connect_timeout" not in url.query:
-            options["connect_timeout"] = CONNECT_S
+        network = {key: _CLIENT_NETWORK[key] for key in _CLIENT_NETWORK.keys() - url.query.keys()}
+        options = {"client_encoding": "utf8"} | network
         try:
             self._engine = create_engine(url, connect_args=options, pool_pre_ping=True)
         except ImportError:
@@ -325,6 +337,7 @@ class Postgres:
                 f"{self.where}: the driver of PostgreSQL is not installed:"
                 " pip install 'linko-referee[postgres]'"
             ) from None
+        event.listen(self._engine, "connect", _configure_postgres)
         event.listen(self._engine, "begin", _begin_postgres)
         self._holder: _Holder | None = None
         """The session that holds the lock of a playing referee; None outside the context of `lock`."""
@@ -456,6 +469,15 @@ _OWNER = text(
 
 
 _SNAPSHOT = text("SELECT hashtextextended(CAST(pg_current_snapshot() AS text), 0)")
+
+
+def _configure_postgres(connection: DBAPIConnection, _record: object) -> None:
+    """Prepare a new connection to PostgreSQL."""
+    cursor = connection.cursor()
+    for setting in _SERVER_NETWORK:
+        cursor.execute(f"SET {setting}")
+    cursor.close()
+    connection.commit()
 
 
 def _begin_postgres(connection: Connection) -> None:

@@ -10,7 +10,7 @@ import pytest
 from places import Place
 from postgres_server import execute
 from records import add_bot, bot, faulty, filled, played, swap_bots
-from sqlalchemy import create_engine, select
+from sqlalchemy import create_engine, make_url, select
 
 from referee.errors import StoreError, UserError
 from referee.store import backends as backend
@@ -92,6 +92,32 @@ def test_a_reader_cannot_write(place):
         ):
             connection.execute(schema.bots.delete())
         add_bot(league, bot("ann"))
+
+
+@pytest.mark.parametrize("own", [{}, {"keepalives_idle": "99", "connect_timeout": "7"}])
+def test_both_sides_notice_a_silent_network(place, own):
+    url = make_url(place.db).update_query_dict(own).render_as_string()
+    with Place(place.folder, url).open(create=True) as league:
+        backend = league._database._backend
+        for engine in (backend.reading, backend.writing):
+            with engine.begin() as connection:
+                used = connection.connection.dbapi_connection.info.get_parameters()
+                network = {
+                    "connect_timeout": "10",
+                    "keepalives_idle": "10",
+                    "keepalives_interval": "5",
+                    "keepalives_count": "3",
+                    "tcp_user_timeout": "30000",
+                }
+                assert used.items() >= (network | own).items()
+                # a session on a UNIX socket shows no values, but where they come from
+                settings = "SELECT name FROM pg_settings WHERE source = 'session' AND name ~ '^tcp'"
+                assert set(connection.exec_driver_sql(settings).scalars()) == {
+                    "tcp_keepalives_idle",
+                    "tcp_keepalives_interval",
+                    "tcp_keepalives_count",
+                    "tcp_user_timeout",
+                }
 
 
 def test_cut_connection_is_made_again(place, postgres):
