@@ -104,11 +104,12 @@ matches = Table(
     "matches",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("tournament_id", ForeignKey("tournaments.id"), nullable=False, index=True),
+    Column("tournament_id", ForeignKey("tournaments.id"), nullable=False),
     Column("number", Integer, nullable=False),
     Column("stage", SmallInteger, nullable=False),
     Column("round", Integer, nullable=False),
     Column("deal_id", Text, nullable=True),
+    Index("ix_matches_number", "tournament_id", "number"),
 )
 
 match_bots = Table(

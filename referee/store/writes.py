@@ -390,7 +390,8 @@ def _mark_if_finished(connection: Connection, place: _Place) -> None:
         select(games.c.id)
         .select_from(matches.join(games).outerjoin(results))
         .where(own, results.c.game_id.is_(None))
-        .order_by(matches.c.id.desc())  # late games are most likely to be missing
+        # Late games are most likely to be missing. An index has this order, so the search ends at the first missing game.
+        .order_by(matches.c.number.desc())
         .limit(1)
     )
     if connection.scalar(missing) is None:

@@ -10,7 +10,7 @@ import pytest
 from places import Place
 from postgres_server import execute
 from records import add_bot, bot, faulty, filled, played, swap_bots
-from sqlalchemy import create_engine, make_url, select
+from sqlalchemy import create_engine, event, make_url, select
 
 from referee.errors import StoreError, UserError
 from referee.store import backends as backend
@@ -82,6 +82,32 @@ def test_keys_grow_only_by_the_games_that_are_replaced(place):
             old = new
         assert league.schedule("cup") == old
     assert place.execute("SELECT max(id) FROM games") == [(2 * len(old),)]
+
+
+def test_a_stored_game_reads_no_matches_of_later_tournaments(place):
+    many = "SELECT {}, number, 0, 1 FROM generate_series(101, 3100) AS number"
+    with place.open(create=True) as league:
+        rows = filled(league, "cup")
+        filled(league, "later")
+        for tournament in (1, 2):
+            place.execute(
+                f"INSERT INTO matches (tournament_id, number, stage, round) {many.format(tournament)}"
+            )
+        place.execute(
+            "INSERT INTO games (name, match_id, position, seating, lane)"
+            " SELECT 'more-' || id, id, number, 0, 0 FROM matches WHERE number > 100",
+            "ANALYZE",
+        )
+        plans = []
+
+        @event.listens_for(league._database._backend.writing, "before_cursor_execute")
+        def explain(_connection, cursor, statement, parameters, _context, _many):
+            if "ORDER BY matches" in statement:
+                plans.append(cursor.execute(f"EXPLAIN ANALYZE {statement}", parameters).fetchall())
+
+        league.add_game(played(rows[0]))
+    [plan] = plans
+    assert not any("Rows Removed" in line for (line,) in plan)
 
 
 def test_a_reader_cannot_write(place):

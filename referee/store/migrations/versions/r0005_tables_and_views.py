@@ -112,7 +112,7 @@ def _create_schedules() -> None:
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_matches")),
     )
-    op.create_index(op.f("ix_matches_tournament_id"), "matches", ["tournament_id"], unique=False)
+    op.create_index("ix_matches_number", "matches", ["tournament_id", "number"], unique=False)
     op.create_table(
         "match_bots",
         sa.Column("match_id", sa.Integer(), nullable=False),
