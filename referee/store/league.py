@@ -360,7 +360,8 @@ class League:
 
     def forfeits(self, tournament: str) -> dict[str, tuple[int, ...]]:
         """Map the id of each played game of a tournament to the seats that forfeited in the game."""
-        return {row.game_id: row.forfeited for row in self.results(tournament=tournament)}
+        with self._database.reading() as connection:
+            return queries.forfeits(connection, tournament)
 
     def record(self, game_id: str) -> GameRecord:
         """Return the record of a game.

@@ -119,6 +119,26 @@ def results(connection: Connection, tournament_name: str | None, *, free: bool) 
     return load_results(connection, query)
 
 
+def forfeits(connection: Connection, tournament_name: str) -> dict[str, tuple[int, ...]]:
+    """See `League.forfeits`."""
+    game, seat = schema.games.c, schema.seats.c
+    query = (
+        select(game.name, seat.seat)
+        .select_from(
+            schema.tournaments.join(schema.matches)
+            .join(schema.games)
+            .join(schema.results, schema.results.c.game_id == game.id)
+            .outerjoin(schema.seats, (seat.game_id == game.id) & seat.forfeited)
+        )
+        .where(schema.tournaments.c.name == tournament_name)
+    )
+    found: dict[str, tuple[int, ...]] = {}
+    for name, number in connection.execute(query):
+        seats = found.get(name, ())
+        found[name] = seats if number is None else tuple(sorted((*seats, number)))
+    return found
+
+
 def game_counts(connection: Connection) -> dict[str, int]:
     """See `League.game_counts`."""
     bot = schema.bots.c

@@ -269,10 +269,12 @@ def test_forfeits_lists_only_stored_games(league):
     for row in reversed(rows[3:9]):
         league.add_game(played(row))
     league.add_game(faulty(played(rows[20])))
+    league.add_game(replace(played(rows[21]), forfeited=(0, 2), ranks=(2, 1, 2)))
     stored = league.forfeits("cup")
     missing = [row.game_id for row in league.schedule("cup") if row.game_id not in stored]
-    assert missing == [row.game_id for row in (*rows[:3], *rows[9:20], *rows[21:])]
+    assert missing == [row.game_id for row in (*rows[:3], *rows[9:20], *rows[22:])]
     assert stored["cup-21"] == (1,)
+    assert stored["cup-22"] == (0, 2)
     assert stored["cup-4"] == ()
 
 
