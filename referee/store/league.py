@@ -482,7 +482,7 @@ class League:
         The game has another tournament in `results` than in `matches`, or a row in `faults` for a seat without a row in `seats`.
 
         Args:
-            tournament: only games of this tournament; None for all games, free games included.
+            tournament: only games of this tournament, by `matches` or by `results`; None for all games, free games included.
         """
         with self._database.reading() as connection:
             return queries.stray_games(connection, tournament)

@@ -402,11 +402,12 @@ def stray_games(connection: Connection, tournament_name: str | None) -> set[str]
         )
         .where(seat.game_id.is_(None))
     )
-    queries = [moved, seatless]
     if tournament_name is not None:
         chosen = select(schema.tournaments.c.id).where(schema.tournaments.c.name == tournament_name)
-        queries = [query.where(match.tournament_id.in_(chosen)) for query in queries]
-    return {name for query in queries for name in connection.scalars(query)}
+        scheduled = match.tournament_id.in_(chosen)
+        moved = moved.where(scheduled | result.tournament_id.in_(chosen))
+        seatless = seatless.where(scheduled)
+    return {name for query in (moved, seatless) for name in connection.scalars(query)}
 
 
 def bot_keys(connection: Connection, text: str) -> list[int]:

@@ -16,11 +16,16 @@ from referee.store.league import League
 from referee.tournament.create import committed_bots, find_tournament
 from referee.tournament.verify import add_game_id, format_value
 
+_STRAY = (
+    "its row in the table results names the wrong tournament,"
+    " or a row about it in the table faults names a seat that the game does not have"
+)
+
 
 class LeagueTournament:
     """A tournament in a league; it implements `Claim`.
 
-    Creating it raises NotFoundError, UserError and RefereeError as `find_tournament` does.
+    Creating it raises NotFoundError, UserError and RefereeError as `find_tournament` does, and Difference as `_Tables` does.
     """
 
     def __init__(self, league: League, name: str) -> None:
@@ -61,7 +66,10 @@ def verify_free_games(league: League) -> int:
 
 
 class _Tables:
-    """The rows of the database about the games of a tournament, or about all games if `tournament` is None."""
+    """The rows of the database about the games of a tournament, or about all games if `tournament` is None.
+
+    Creating it raises Difference if a row is wrong that belongs to no played game. `check` finds the others.
+    """
 
     def __init__(self, league: League, tournament: str | None) -> None:
         with league.one_moment():  # a driver may store games meanwhile
@@ -74,6 +82,8 @@ class _Tables:
         self._faults = defaultdict[str, list[ChargedFault]](list)
         for fault in faults:
             self._faults[fault.game_id].append(fault)
+        for game_id in sorted(self._stray_games - self.games.keys()):
+            raise Difference(f"{game_id}: {_STRAY}")
 
     def list_free_games(self) -> list[str]:
         """Return the ids of the games that do not belong to a tournament, and of games without rows in the table `seats`."""
@@ -86,10 +96,7 @@ class _Tables:
         _check_summary(record, self.games[record.game_id])
         _check_faults(record, self._faults[record.game_id])
         if record.game_id in self._stray_games:
-            raise Difference(
-                "its row in the table results names another tournament,"
-                " or a row about it in the table faults names a seat that the game does not have"
-            )
+            raise Difference(_STRAY)
 
 
 def _load_record(league: League, game_id: str) -> GameRecord:

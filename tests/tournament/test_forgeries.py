@@ -87,7 +87,7 @@ def test_change_in_a_league_is_found(folder, change):
         verify_league(folder)
 
 
-STRAY = r"^cup-1: its row in the table results names another tournament, or a row about it in the table faults names a seat that the game does not have$"
+STRAY = r"^cup-1: its row in the table results names the wrong tournament, or a row about it in the table faults names a seat that the game does not have$"
 FAULT = (
     "INSERT INTO faults (game_id, seat, cause, forfeit, move, detail, elapsed_us, stderr_tail)"
     " VALUES (1, {seat}, '{cause}', 1, 0, '', 0, '')"
@@ -157,7 +157,10 @@ def test_game_outside_tournaments_with_a_tournament_in_its_results_is_found(tmp_
         tmp_path / "league",
         lambda database: database.execute("UPDATE results SET tournament_id = 1"),
     )
-    assert sample.league.stray_games() == {"play-1-1"}
+    for tournament in (None, "cup"):
+        assert sample.league.stray_games(tournament=tournament) == {"play-1-1"}
+    with pytest.raises(Difference, match=r"^play-1-1: its row in .* names the wrong tournament"):
+        LeagueTournament(sample.league, "cup")
     sample.league.close()
 
 
