@@ -51,7 +51,8 @@ def parse_url(text: str) -> URL:
         raise UserError(f"the database must be given by a URL: {_FORMS}") from None
     if url.drivername not in {SQLITE, POSTGRES}:
         raise UserError(f"{without_password(url)}: {url.drivername} is not supported; use {_FORMS}")
-    if url.drivername == SQLITE and (url.query or url.database in {None, "", ":memory:"}):
+    is_file = url == URL.create(SQLITE, database=url.database)
+    if url.drivername == SQLITE and (not is_file or url.database in {None, "", ":memory:"}):
         raise UserError(
             f"{without_password(url)}: the URL must name a file and nothing else, {SQLITE}:///FILE"
         )

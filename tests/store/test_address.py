@@ -48,6 +48,10 @@ def test_url_in_messages_has_no_password(text, shown):
         ("sqlite://", "the URL must name a file and nothing else, sqlite:///FILE"),
         ("sqlite:///:memory:", "the URL must name a file"),
         ("sqlite:///league.db?mode=ro", "the URL must name a file"),
+        ("sqlite://league/league.db", "the URL must name a file"),
+        ("sqlite://ann@/league.db", "the URL must name a file"),
+        ("sqlite://ann:secret@/league.db", "the URL must name a file"),
+        ("sqlite://:5/league.db", "the URL must name a file"),
     ],
 )
 def test_unusable_url_is_refused_without_its_password(tmp_path, text, says):
