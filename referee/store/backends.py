@@ -46,6 +46,10 @@ def file_url(path: Path) -> URL:
 def parse_url(text: str) -> URL:
     """Return `text` as a URL. Raises UserError if `text` is not the URL of a supported database."""
     try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UserError(f"the URL of the database must be UTF-8: {_FORMS}") from None
+    try:
         url = make_url(text)
     except (ArgumentError, ValueError):
         raise UserError(f"the database must be given by a URL: {_FORMS}") from None

@@ -45,6 +45,8 @@ def test_url_in_messages_has_no_password(text, shown):
             f"mysql is not supported; use {FORMS}",
         ),
         ("postgresql+psycopg://ann:secret@h", "the URL must name a database"),
+        ("sqlite:///secret\udcff.db", f"the URL of the database must be UTF-8: {FORMS}"),
+        ("postgresql+psycopg://ann:secret@h/cup\udcff", "the URL of the database must be UTF-8"),
         ("sqlite://", "the URL must name a file and nothing else, sqlite:///FILE"),
         ("sqlite:///:memory:", "the URL must name a file"),
         ("sqlite:///league.db?mode=ro", "the URL must name a file"),
