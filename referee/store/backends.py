@@ -218,7 +218,7 @@ def _identify(path: str) -> tuple[int, int] | None:
 def hold_lock_file(path: Path, where: str) -> Iterator[None]:
     """Hold the lock of a file. When this process ends or is killed, the lock is free.
 
-    Raises UserError if another process has the lock, or if the file cannot be opened. The message begins with `where` or `path`.
+    Raises UserError if another process has the lock, or if the file cannot be opened or locked. The message begins with `where` or `path`.
     A symbolic link is refused, because the lock file is overwritten: in a league folder from a stranger, the link could lead to
     any file of this user.
     """
@@ -235,6 +235,8 @@ def hold_lock_file(path: Path, where: str) -> Iterator[None]:
             raise UserError(
                 f"{where}: another referee is playing in this league (process {owner})"
             ) from None
+        except OSError as error:  # a network file system may have no locks
+            raise UserError(f"{path}: the file cannot be locked: {error.strerror}") from error
         with suppress(
             OSError
         ):  # the disk is full: the lock holds, and only the messages of others lack the number

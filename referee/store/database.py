@@ -67,7 +67,7 @@ class Backend(Protocol):
         """Return a context that holds the lock of a playing referee.
 
         Only one referee can hold the lock, even if several referees with different league folders use the
-        database. Raises UserError if another referee holds the lock, if the lock file cannot be opened, or if the database
+        database. Raises UserError if another referee holds the lock, if the lock file cannot be opened or locked, or if the database
         cannot store all characters.
         """
 

@@ -189,7 +189,7 @@ class League:
         The lock is a file in the league folder. The database is locked too, because a referee with
         another league folder may use it. When this process ends or is killed, both locks are free.
         Raises UserError if another process has one of the locks; the message names the process. Raises
-        UserError if a lock file cannot be opened, and StoreError if the league is open for reading only.
+        UserError if a lock file cannot be opened or locked, and StoreError if the league is open for reading only.
         """
         self._database.check_writable()
         with (

@@ -139,6 +139,19 @@ def test_lock_file_that_cannot_be_opened_is_reported(tmp_path):
         pytest.fail("the lock was taken")
 
 
+def test_file_system_without_locks_is_reported(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(backends.fcntl, "flock", fail)
+    with (
+        League.open(tmp_path, create=True) as league,
+        pytest.raises(UserError, match=r"/lock: the file cannot be locked: No locks available$"),
+        league.lock(),
+    ):
+        pytest.fail("the lock was taken")
+
+
 @pytest.mark.parametrize("name", ["lock", "league.db.lock"])
 def test_link_in_place_of_a_lock_file_is_refused(tmp_path, name):
     league = tmp_path / "league"
