@@ -11,6 +11,8 @@ from places import Place
 from records import NAMES, faulty, filled, played
 from sqlalchemy import create_engine, inspect
 
+from referee.schedule import Deals
+
 TEXT = (Path(__file__).parents[2] / "tournaments" / "README.md").read_text()
 QUERIES = re.findall(r"^```sql\n(.*?);\n```$", TEXT, re.MULTILINE | re.DOTALL)
 
@@ -64,6 +66,13 @@ def test_the_example_queries_return_the_stored_games(demo: Place):
     assert sorted(row[1:4] for row in faults) == [("crash", 1, 1), ("timeout", 1, 1)]
     assert [row[0] for row in missing] == [f"demo-{number}" for number in range(8, 25)]
     assert missing[0][1].startswith("demo-deal-")
+
+
+@pytest.mark.parametrize("kind", Deals)
+def test_the_query_for_missing_games_returns_their_deals(place, kind):
+    with place.open(create=True) as league:
+        rows = filled(league, "demo", kind=kind)
+    assert place.execute(QUERIES[-1]) == [(row.game_id, row.deal_id) for row in rows]
 
 
 def test_the_views_agree_with_the_league(demo: Place):
