@@ -29,6 +29,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Dialect,
     Double,
     ForeignKey,
     Index,
@@ -39,8 +40,11 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    TypeDecorator,
     UniqueConstraint,
 )
+
+from referee.store import escape_nul
 
 REVISION = "0005"
 """Id of the newest migration. After it, a database has exactly the tables and views of this module."""
@@ -54,12 +58,23 @@ metadata = MetaData(
     }
 )
 
+
+class _SearchedText(TypeDecorator[str]):
+    """A text that people search for. No stored text has a NUL character, so a search for one finds nothing; PostgreSQL would refuse it."""
+
+    impl = String
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - part of the interface
+        return None if value is None else escape_nul(value)
+
+
 bots = Table(
     "bots",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("name", String(32), nullable=False),
-    Column("version", String(40), nullable=False),
+    Column("name", _SearchedText(32), nullable=False),
+    Column("version", _SearchedText(40), nullable=False),
     Column("author", Text, nullable=False),
     Column("language", Text, nullable=False),
     Column("folder", Text, nullable=False),
@@ -76,7 +91,7 @@ tournaments = Table(
     "tournaments",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("name", String(64), nullable=False, unique=True),
+    Column("name", _SearchedText(64), nullable=False, unique=True),
     Column("created_at_us", BigInteger, nullable=False),
     Column("config", Text, nullable=False),
     Column("seed", LargeBinary, nullable=False),
@@ -125,7 +140,7 @@ games = Table(
     "games",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("name", String(80), nullable=False, unique=True),
+    Column("name", _SearchedText(80), nullable=False, unique=True),
     Column("match_id", ForeignKey("matches.id"), nullable=True),
     Column("position", Integer, nullable=False),
     Column("seating", SmallInteger, nullable=False),
@@ -162,8 +177,8 @@ results = Table(
     metadata,
     Column("game_id", ForeignKey("games.id"), primary_key=True),
     Column("tournament_id", ForeignKey("tournaments.id"), nullable=True),
-    Column("ruleset", String(32), nullable=False),
-    Column("termination", String(16), nullable=False),
+    Column("ruleset", _SearchedText(32), nullable=False),
+    Column("termination", _SearchedText(16), nullable=False),
     Column("decisions", Integer, nullable=False),
     Column("started_at_us", BigInteger, nullable=False),
     Column("duration_us", BigInteger, nullable=False),
@@ -203,7 +218,7 @@ faults = Table(
     Column("id", Integer, primary_key=True),
     Column("game_id", ForeignKey("games.id"), nullable=False, index=True),
     Column("seat", SmallInteger, nullable=False),
-    Column("cause", String(32), nullable=False),
+    Column("cause", _SearchedText(32), nullable=False),
     Column("forfeit", Boolean, nullable=False),
     Column("move", Integer, nullable=False),
     Column("detail", Text, nullable=False),

@@ -24,7 +24,7 @@ from records import (
 from referee.errors import Cause, NotFoundError, RefereeError, StoreError, UserError
 from referee.records import BotId, Usage
 from referee.schedule import Deals
-from referee.store import NewExtension, RoundProgress, StoredUsage, database
+from referee.store import GameChoice, NewExtension, RoundProgress, StoredUsage, database
 from referee.store.database import write_patiently
 from referee.store.league import League
 
@@ -242,6 +242,18 @@ def test_a_game_comes_back_whole(league):
     for row, record in ((rows[0], played(rows[0])), (rows[1], faulty(played(rows[1])))):
         league.add_game(record)
         assert league.record(row.game_id) == record
+
+
+def test_nothing_is_found_by_a_nul_character(league):
+    league.add_game(played(filled(league)[0]))
+    for find in (league.record, league.place_of, league.tournament):
+        with pytest.raises(NotFoundError):
+            find("cup-1\0")
+    assert league.games(tournament="cup\0") == []
+    assert league.games(bot="ann\0") == league.games(bot="ann@1.0\0") == []
+    assert league.games(cause="crash\0") == []
+    for choice in (GameChoice(ruleset="classic\0"), GameChoice(termination="out\0")):
+        assert league.find_games(choice, offset=0, limit=9) == ([], 0)
 
 
 def test_a_game_is_stored_once(league):
