@@ -1,7 +1,7 @@
 """Open the database of a league, migrate it to the current schema, and translate the errors of SQLAlchemy.
 
-The message of a translated error is one line. The module `backends` has everything that differs between
-SQLite and PostgreSQL.
+The message of a translated error is one line. The modules `sqlite` and `postgres` have everything that differs
+between the two kinds of databases.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnectionError
 
 from referee.errors import RefereeError, StoreError, UserError
-from referee.store import backends, schema
-from referee.store.backends import Postgres, Sqlite
+from referee.store import schema
+from referee.store.backends import SQLITE
+from referee.store.postgres import Postgres
+from referee.store.sqlite import Sqlite
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -94,7 +96,7 @@ class Database:
         self._read_only = read_only
         self._backend: Backend = (
             Sqlite(url, read_only=read_only)
-            if url.drivername == backends.SQLITE
+            if url.drivername == SQLITE
             else Postgres(url, read_only=read_only)
         )
         self.where = self._backend.where

@@ -25,7 +25,7 @@ from sqlalchemy import create_engine, inspect
 from sqlalchemy.exc import OperationalError
 
 from referee.errors import StoreError, UserError
-from referee.store import backends, database, queries, schema
+from referee.store import database, queries, schema, sqlite
 from referee.store.league import League
 
 FILE = "league.db"
@@ -130,7 +130,7 @@ def test_a_damaged_record_is_named(closed):
 
 
 def test_locked_database_is_reported_and_unchanged(folder, monkeypatch):
-    monkeypatch.setattr(backends, "_PRAGMAS", ("busy_timeout = 10",))
+    monkeypatch.setattr(sqlite, "_PRAGMAS", ("busy_timeout = 10",))
     holder = sqlite3.connect(folder / FILE, isolation_level=None)
     with League.open(folder, create=False) as league:
         row = league.schedule("cup")[0]
@@ -144,7 +144,7 @@ def test_locked_database_is_reported_and_unchanged(folder, monkeypatch):
 
 
 def test_database_that_is_locked_for_readers_is_no_error_of_the_user(folder, monkeypatch):
-    monkeypatch.setattr(backends, "_PRAGMAS", ("busy_timeout = 10",))
+    monkeypatch.setattr(sqlite, "_PRAGMAS", ("busy_timeout = 10",))
     holder = sqlite3.connect(folder / FILE, isolation_level=None)
     holder.execute("PRAGMA journal_mode = DELETE")  # with WAL, no lock keeps readers out
     holder.execute("BEGIN EXCLUSIVE")
@@ -166,7 +166,7 @@ def test_disk_error_names_a_full_disk(folder, monkeypatch, free, says):
 
     with League.open(folder, create=False) as league:
         usage = shutil.disk_usage(folder)._replace(free=free)
-        monkeypatch.setattr(backends.shutil, "disk_usage", lambda _: usage)
+        monkeypatch.setattr(sqlite.shutil, "disk_usage", lambda _: usage)
         monkeypatch.setattr(queries, "bots", fail)
         with pytest.raises(StoreError, match=rf"league\.db: disk I/O error{says}$"):
             league.bots()
@@ -179,8 +179,8 @@ def test_full_disk_is_reported_and_nothing_is_lost(folder, monkeypatch):
     size = sqlite3.connect(folder / FILE)
     (pages,) = size.execute("PRAGMA page_count").fetchone()
     size.close()
-    pragmas = (*backends._PRAGMAS, f"max_page_count = {pages}")
-    monkeypatch.setattr(backends, "_PRAGMAS", pragmas)
+    pragmas = (*sqlite._PRAGMAS, f"max_page_count = {pages}")
+    monkeypatch.setattr(sqlite, "_PRAGMAS", pragmas)
     with League.open(folder, create=False) as league:
         with pytest.raises(StoreError, match=r"league\.db: database or disk is full"):
             store_all(league, rows[1:])
@@ -313,7 +313,7 @@ def integrity(folder: Path) -> str:
 
 def test_lack_of_free_connections_gives_one_line(tmp_path, monkeypatch):
     options = {"pool_size": 1, "max_overflow": 0, "pool_timeout": 0.01}
-    monkeypatch.setattr(backends, "create_engine", partial(create_engine, **options))
+    monkeypatch.setattr(sqlite, "create_engine", partial(create_engine, **options))
     with (
         League.open(tmp_path, create=True) as league,
         ThreadPoolExecutor(1) as other,

@@ -13,7 +13,7 @@ import pytest
 from records import NAMES, add_bot, bot, filled
 
 from referee.errors import StoreError, UserError, write_error
-from referee.store import backends
+from referee.store import sqlite
 from referee.store.league import League
 
 FILE = "league.db"
@@ -76,7 +76,7 @@ def test_league_of_a_newer_version_is_refused(tmp_path):
 
 def test_disk_too_full_for_the_tables_is_reported(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(backends, "_PRAGMAS", (*backends._PRAGMAS, "max_page_count = 6"))
+        patched.setattr(sqlite, "_PRAGMAS", (*sqlite._PRAGMAS, "max_page_count = 6"))
         refused(tmp_path, r"league\.db: database or disk is full", error=StoreError)
     assert execute(tmp_path / FILE, "SELECT name FROM sqlite_master") == []
     with League.open(tmp_path, create=True) as league:
@@ -90,8 +90,8 @@ def test_database_locked_during_creation_is_reported(tmp_path, monkeypatch, mode
     holder.execute(f"PRAGMA journal_mode = {mode}")
     holder.execute("BEGIN IMMEDIATE")
     with monkeypatch.context() as patched:
-        patched.setattr(backends, "_PRAGMAS", ("busy_timeout = 10",))
-        patched.setattr(backends, "BUSY_MS", 10)
+        patched.setattr(sqlite, "_PRAGMAS", ("busy_timeout = 10",))
+        patched.setattr(sqlite, "BUSY_MS", 10)
         refused(tmp_path, r"league\.db: database is locked", error=StoreError)
     holder.close()
     assert execute(tmp_path / FILE, "SELECT name FROM sqlite_master") == []
@@ -101,7 +101,7 @@ def test_database_locked_during_creation_is_reported(tmp_path, monkeypatch, mode
 def test_creation_is_retried_until_the_file_is_unlocked(tmp_path, monkeypatch):
     holder = sqlite3.connect(tmp_path / FILE, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
-    monkeypatch.setattr(backends.time, "sleep", lambda _: holder.execute("ROLLBACK"))
+    monkeypatch.setattr(sqlite.time, "sleep", lambda _: holder.execute("ROLLBACK"))
     League.open(tmp_path, create=True).close()
     holder.close()
     assert execute(tmp_path / FILE, "PRAGMA journal_mode") == [("wal",)]
@@ -122,7 +122,7 @@ def test_league_in_a_folder_that_cannot_be_searched_is_not_called_missing(tmp_pa
 def test_read_only_database_refuses_writes_and_can_be_read(tmp_path, monkeypatch):
     with League.open(tmp_path, create=True) as league:
         add_bot(league, bot("ann"))
-    monkeypatch.setattr(backends, "_PRAGMAS", (*backends._PRAGMAS, "query_only = ON"))
+    monkeypatch.setattr(sqlite, "_PRAGMAS", (*sqlite._PRAGMAS, "query_only = ON"))
     with League.open(tmp_path, create=False) as league:
         with pytest.raises(StoreError, match=r"league\.db: attempt to write a readonly database"):
             add_bot(league, bot("bob"))
@@ -143,7 +143,7 @@ def test_file_system_without_locks_is_reported(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(backends.fcntl, "flock", fail)
+    monkeypatch.setattr(sqlite.fcntl, "flock", fail)
     with (
         League.open(tmp_path, create=True) as league,
         pytest.raises(UserError, match=r"/lock: the file cannot be locked: No locks available$"),
@@ -173,7 +173,7 @@ def test_league_on_a_full_disk_can_be_locked(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with League.open(tmp_path, create=True) as league:
-        monkeypatch.setattr(backends.os, "write", fail)
+        monkeypatch.setattr(sqlite.os, "write", fail)
         with (
             league.lock(),
             pytest.raises(UserError, match=r"another referee is playing .* \(process unknown\)"),
@@ -230,7 +230,7 @@ def test_disk_full_before_the_first_table_is_reported_in_one_line(tmp_path, monk
     def full(_engine):
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(backends, "_format", full)
+    monkeypatch.setattr(sqlite, "_format", full)
     with pytest.raises(StoreError, match=r"league\.db: database or disk is full$"):
         League.open(tmp_path / "league", create=True)
 

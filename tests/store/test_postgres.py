@@ -13,7 +13,7 @@ from records import add_bot, bot, faulty, filled, played, swap_bots
 from sqlalchemy import create_engine, event, make_url, select
 
 from referee.errors import StoreError, UserError
-from referee.store import backends as backend
+from referee.store import postgres as postgres_module
 from referee.store import schema
 from referee.store.league import League
 
@@ -35,12 +35,12 @@ def test_another_program_s_database_is_not_touched(place):
 
 
 def test_writer_waits_for_another_one_up_to_a_limit(place, monkeypatch):
-    monkeypatch.setattr(backend, "BUSY_MS", 20)
+    monkeypatch.setattr(postgres_module, "BUSY_MS", 20)
     with place.open(create=True) as league:
         rows = filled(league)
         other = create_engine(place.db)
         with other.begin() as holder:
-            holder.exec_driver_sql(f"SELECT pg_advisory_xact_lock({backend._WRITER})")
+            holder.exec_driver_sql(f"SELECT pg_advisory_xact_lock({postgres_module._WRITER})")
             with pytest.raises(StoreError, match="lock timeout"):
                 league.add_game(played(rows[0]))
             assert league.forfeits("cup") == {}
@@ -50,7 +50,7 @@ def test_writer_waits_for_another_one_up_to_a_limit(place, monkeypatch):
 
 
 def test_read_only_league_waits_for_a_locked_table_up_to_a_limit(place, monkeypatch):
-    monkeypatch.setattr(backend, "BUSY_MS", 20)
+    monkeypatch.setattr(postgres_module, "BUSY_MS", 20)
     place.open(create=True).close()
     with League.open_read_only(place.folder, db=place.db) as league:
         other = create_engine(place.db)
@@ -205,7 +205,7 @@ def test_nothing_is_played_in_a_league_whose_encoding_cannot_store_every_charact
 ):
     with postgres.database(OF_ENCODING.format("LATIN1")) as url:
         with monkeypatch.context() as patched:
-            patched.setattr(backend, "_ENCODINGS", {"LATIN1"})
+            patched.setattr(postgres_module, "_ENCODINGS", {"LATIN1"})
             League.open(tmp_path, create=True, db=url).close()
         with League.open(tmp_path, create=False, db=url) as league:
             assert league.bots() == []

@@ -11,7 +11,7 @@ from places import Place
 from records import add_bot, bot, filled, played
 
 from referee.errors import StoreError, UserError
-from referee.store import GameChoice, backends, schema
+from referee.store import GameChoice, schema, sqlite
 from referee.store.league import League
 
 FILE = "league.db"
@@ -202,7 +202,7 @@ def test_nothing_is_read_from_a_file_that_was_replaced_or_deleted(tmp_path, is_r
 def test_file_in_a_folder_that_cannot_be_written_is_immutable(tmp_path, monkeypatch):
     with League.open(tmp_path, create=True) as league:
         filled(league)
-    monkeypatch.setattr(backends.os, "access", lambda _path, mode: mode != os.W_OK)
+    monkeypatch.setattr(sqlite.os, "access", lambda _path, mode: mode != os.W_OK)
     with League.open_read_only(tmp_path) as league:
         mark = league.change_mark()
         assert league.tournament("cup").stored == 0

@@ -1,0 +1,207 @@
+"""Connect to a database of a PostgreSQL server."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, text
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
+
+from referee.errors import UserError
+from referee.store.backends import BUSY_MS, one_line, without_password
+
+_CLIENT_NETWORK = {
+    "connect_timeout": 10,  # seconds, as all times without a unit
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,  # milliseconds
+}
+"""Parameters of libpq; the URL can set others. If the network goes silent, an operation fails within about half a minute."""
+_SERVER_NETWORK = (
+    "tcp_keepalives_idle = 10",
+    "tcp_keepalives_interval = 5",
+    "tcp_keepalives_count = 3",
+    "tcp_user_timeout = 30000",
+)
+"""Settings of each session on the server. If this machine is gone, the server soon frees the locks of the session, not after hours."""
+_ENCODINGS = {"UTF8", "SQL_ASCII"}
+"""The encodings of a database that can store all characters. With SQL_ASCII, the server stores bytes as they are."""
+_GONE_MS = 2_000
+"""Milliseconds to wait for the lock that a referee holds while it plays.
+
+When a referee is killed, the server may need a moment until it frees the lock of that referee.
+"""
+_WRITER = 0x6C696E6B
+"""Key of the advisory lock that a writing transaction holds. Its four bytes are the letters "link"."""
+_REFEREE = _WRITER + 1
+"""Key of the advisory lock that a referee holds while it plays."""
+
+
+class Postgres:
+    """Implement `database.Backend` for a database of a PostgreSQL server."""
+
+    def __init__(self, url: URL, *, read_only: bool) -> None:
+        self.where = without_password(url)
+        network = {key: _CLIENT_NETWORK[key] for key in _CLIENT_NETWORK.keys() - url.query.keys()}
+        options = {"client_encoding": "utf8"} | network
+        try:
+            self._engine = create_engine(url, connect_args=options, pool_pre_ping=True)
+        except ImportError:
+            raise UserError(
+                f"{self.where}: the driver of PostgreSQL is not installed:"
+                " pip install 'linko-referee[postgres]'"
+            ) from None
+        event.listen(self._engine, "connect", _configure)
+        event.listen(self._engine, "begin", _begin)
+        self._holder: _Holder | None = None
+        """The session that holds the lock of a playing referee; None outside the context of `lock`."""
+        self.reading: Engine = self._engine.execution_options(
+            isolation_level="REPEATABLE READ", postgresql_readonly=True, limits_lock_wait=read_only
+        )
+        self.writing: Engine = self._engine.execution_options(
+            isolation_level="READ COMMITTED", writing=True, limits_lock_wait=True
+        )
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
+    def may_exist(self) -> bool:
+        """Return True: only a connection to the server can show whether the database exists."""
+        return True
+
+    def prepare(self) -> None:
+        """Raise UserError if the encoding of the database cannot store every character. Nothing else needs preparation."""
+        self._check_encoding()
+
+    def is_open_failure(self, error: DatabaseError) -> bool:
+        """Return True if there was no connection yet. SQLAlchemy then has no statement for the error."""
+        return error.statement is None
+
+    def explain(self, error: DatabaseError) -> str:
+        """Return the message of the driver as one line."""
+        return one_line(error)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the advisory lock of a playing referee on a separate connection.
+
+        The server frees the lock when the separate connection ends, for example because this process is killed.
+        Raises UserError if another referee holds the lock. The message names the process of the other referee. Raises
+        UserError also if the encoding of the database cannot store every character: a game in which a bot prints such a
+        character could never be stored.
+        """
+        self._check_encoding()
+        self._holder = self._connect_with_lock()
+        try:
+            yield
+        finally:
+            self._holder.connection.close()
+            self._holder = None
+
+    def renew_lock(self) -> None:
+        """See `Backend.renew_lock`. When a server restarts, it frees all locks.
+
+        If only this side of the connection broke, the old session on the server still has the lock. So it is ended first.
+        """
+        if self._holder is None:
+            return
+        try:
+            self._holder.connection.exec_driver_sql("SELECT 1")
+        except SQLAlchemyError:
+            self._holder.connection.close()
+            with self.reading.begin() as connection:
+                connection.execute(_END_SESSION, self._holder.session)
+            self._holder = self._connect_with_lock()
+
+    def change_mark(self) -> int:
+        """Return a hash of the server's snapshot, which names the transactions that are finished.
+
+        The mark also changes when a transaction in another database of the server ends.
+        """
+        with self.reading.begin() as connection:
+            mark: int = connection.execute(_SNAPSHOT).scalar_one()
+            return mark
+
+    def _check_encoding(self) -> None:
+        with self.reading.begin() as connection:
+            encoding = connection.exec_driver_sql("SHOW server_encoding").scalar_one()
+        if encoding not in _ENCODINGS:
+            raise UserError(
+                f"{self.where}: its encoding {encoding} cannot store every character that a bot may print; use a"
+                " database with UTF8: `createdb -E UTF8 -T template0 NAME`"
+            )
+
+    def _connect_with_lock(self) -> _Holder:
+        """Return a new session that holds the lock of a playing referee.
+
+        Raises UserError if another referee holds the lock.
+        """
+        connection = self._engine.execution_options(isolation_level="AUTOCOMMIT").connect()
+        connection.detach()  # close() must end the connection, not put it back into the pool
+        try:
+            name = f"process {os.getpid()} on {socket.gethostname()}"
+            connection.execute(_SET_NAME, {"name": name})
+            connection.exec_driver_sql(f"SET lock_timeout = {_GONE_MS}")
+            try:
+                connection.exec_driver_sql(f"SELECT pg_advisory_lock({_REFEREE})")
+            except OperationalError:
+                owner = connection.scalar(_OWNER, {"key": _REFEREE}) or "process unknown"
+                raise UserError(
+                    f"{self.where}: another referee is playing in this league ({owner})"
+                ) from None
+            return _Holder(connection, dict(connection.execute(_SESSION).mappings().one()))
+        except BaseException:
+            connection.close()
+            raise
+
+
+class _Holder(NamedTuple):
+    """A session that holds the lock of a playing referee."""
+
+    connection: Connection
+    session: dict[str, Any]
+    """The row of `_SESSION`."""
+
+
+# The server may give the process id to another session later, so the time when the session began is compared too.
+_SESSION = text(
+    "SELECT pid, CAST(extract(epoch FROM backend_start) AS text) AS start FROM pg_stat_activity"
+    " WHERE pid = pg_backend_pid()"
+)
+_END_SESSION = text(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE pid = :pid AND CAST(extract(epoch FROM backend_start) AS text) = :start"
+)
+# An advisory lock cannot store who holds it. So the connection with the lock is named after this process.
+_SET_NAME = text("SELECT set_config('application_name', :name, false)")
+_OWNER = text(
+    "SELECT application_name FROM pg_locks JOIN pg_stat_activity USING (pid)"
+    " WHERE locktype = 'advisory' AND granted AND classid = 0 AND objid = :key"
+    " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+_SNAPSHOT = text("SELECT hashtextextended(CAST(pg_current_snapshot() AS text), 0)")
+
+
+def _configure(connection: DBAPIConnection, _record: object) -> None:
+    """Prepare a new connection to PostgreSQL."""
+    cursor = connection.cursor()
+    for setting in _SERVER_NETWORK:
+        cursor.execute(f"SET {setting}")
+    cursor.close()
+    connection.commit()
+
+
+def _begin(connection: Connection) -> None:
+    """Set the lock timeout for a transaction with the option `limits_lock_wait`. Take the lock of writers for one with `writing`."""
+    options = connection.get_execution_options()
+    if options.get("limits_lock_wait", False):
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {BUSY_MS}")
+    if options.get("writing", False):
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_WRITER})")

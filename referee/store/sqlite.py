@@ -1,0 +1,241 @@
+"""Connect to an SQLite file."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import sqlite3
+import stat
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import DatabaseError
+
+from referee.errors import StoreError, UserError
+from referee.store.backends import BUSY_MS, one_line
+
+_RETRY_S = 0.01
+"""Seconds between two attempts to switch a file to WAL."""
+_FORMAT = (
+    "page_size = 8192",  # smaller pages waste more space
+    "journal_mode = WAL",  # readers do not block the writer
+)
+"""Settings that a new SQLite file stores."""
+_PRAGMAS = (
+    "synchronous = NORMAL",
+    "foreign_keys = ON",
+    f"busy_timeout = {BUSY_MS}",
+)
+"""Settings of each connection to SQLite."""
+_NEEDED_BYTES = 32_768
+"""Size of the file `-shm`, which SQLite needs to read a database. With less free space, the disk counts as full."""
+
+
+class Sqlite:
+    """Implement `database.Backend` for an SQLite file."""
+
+    def __init__(self, url: URL, *, read_only: bool) -> None:
+        self.where = str(url.database)
+        if _is_frozen(Path(self.where)):
+            url = _read_only(url, immutable="1")
+        elif read_only:
+            url = _read_only(url)
+        # each transaction takes a connection from a pool, so several threads can use the engine
+        self._engine = create_engine(url)
+        event.listen(self._engine, "connect", _configure)
+        event.listen(self._engine, "begin", lambda _: self._check_file())
+        event.listen(self._engine, "begin", _begin)
+        self.reading: Engine = self._engine
+        self.writing: Engine = self._engine.execution_options(writing=True)
+        self._file = _identify(self.where)
+        """See `_identify`."""
+        self._observer: Connection | None = None
+        """The connection that `change_mark` uses and nothing else; None before the first call."""
+        self._observer_lock = threading.Lock()
+
+    def close(self) -> None:
+        """Close all connections."""
+        with self._observer_lock:
+            if self._observer is not None:
+                self._observer.close()
+                self._observer = None
+        self._engine.dispose()
+
+    def may_exist(self) -> bool:
+        """Return True if the file exists. Opening a missing file would create it."""
+        try:
+            return stat.S_ISREG(Path(self.where).stat().st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:  # such as "Permission denied"
+            raise UserError(f"{self.where}: {error.strerror}") from error
+
+    def prepare(self) -> None:
+        """Set the page size and the journal mode of the file.
+
+        Raises StoreError if the file cannot be written.
+        """
+        try:
+            _format(self._engine)
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.where}: {error}") from error
+
+    def is_open_failure(self, error: DatabaseError) -> bool:
+        """Return True if SQLite could not open the file."""
+        return (
+            isinstance(error.orig, sqlite3.Error)
+            and error.orig.sqlite_errorcode == sqlite3.SQLITE_CANTOPEN
+        )
+
+    def explain(self, error: DatabaseError) -> str:
+        """Return the message of the driver as one line. SQLite often calls a full disk a "disk I/O error"."""
+        line = one_line(error)
+        if line == "disk I/O error" and self._is_disk_full():
+            return f"{line}: the disk is full"
+        return line
+
+    def _is_disk_full(self) -> bool:
+        try:
+            return shutil.disk_usage(Path(self.where).parent).free < _NEEDED_BYTES
+        except OSError:
+            return False
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the lock of a file beside the database. Its name is that of the database with `.lock` at its end.
+
+        Links are followed, so that all paths of the database have the same lock file.
+        """
+        file = Path(os.path.realpath(self.where))
+        with hold_lock_file(file.with_name(f"{file.name}.lock"), self.where):
+            yield
+
+    def renew_lock(self) -> None:
+        """Do nothing, because only this process can free its lock."""
+
+    def change_mark(self) -> int:
+        """Return SQLite's `data_version`, which changes when another connection commits.
+
+        Two values can be compared only if they come from the same connection, so one connection is kept for this.
+        """
+        with self._observer_lock:
+            # Check before the connection is used. After an error in the event "begin", SQLAlchemy does not send this event
+            # again on the connection, so later checks would be skipped.
+            self._check_file()
+            if self._observer is None:
+                self._observer = self._engine.connect()
+            mark: int = self._observer.exec_driver_sql("PRAGMA data_version").scalar_one()
+            self._observer.rollback()  # an open transaction would not see later commits
+            return mark
+
+    def _check_file(self) -> None:
+        """Raise StoreError if the file is missing, or is not the file that was opened."""
+        file = _identify(self.where)
+        self._file = self._file or file
+        if file != self._file:
+            raise StoreError(
+                f"{self.where}: the file was deleted or replaced while this command used it"
+            )
+
+
+def _identify(path: str) -> tuple[int, int] | None:
+    """Return the device and the inode of a file; None if it is missing."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - each transaction calls this
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+@contextmanager
+def hold_lock_file(path: Path, where: str) -> Iterator[None]:
+    """Hold the lock of a file. When this process ends or is killed, the lock is free.
+
+    Raises UserError if another process has the lock, or if the file cannot be opened or locked. The message begins with `where` or `path`.
+    A symbolic link is refused, because the lock file is overwritten: in a league folder from a stranger, the link could lead to
+    any file of this user.
+    """
+    flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        descriptor = os.open(path, flags, 0o644)
+    except OSError as error:
+        raise UserError(f"{path}: the lock file cannot be opened: {error.strerror}") from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.read(descriptor, 32).decode("ascii", "replace").strip() or "unknown"
+            raise UserError(
+                f"{where}: another referee is playing in this league (process {owner})"
+            ) from None
+        except OSError as error:  # a network file system may have no locks
+            raise UserError(f"{path}: the file cannot be locked: {error.strerror}") from error
+        with suppress(
+            OSError
+        ):  # the disk is full: the lock holds, and only the messages of others lack the number
+            os.truncate(descriptor, 0)
+            os.write(descriptor, f"{os.getpid()}\n".encode())
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _is_frozen(file: Path) -> bool:
+    """Return True if SQLite must open the file as immutable.
+
+    To read a database in WAL mode, SQLite needs two more files in the folder of the database. A process that
+    writes to the database creates the two files. If the files are missing and this process cannot write to the
+    folder, SQLite can read the database only as immutable.
+    """
+    try:
+        changes = file.with_name(f"{file.name}-wal")
+        return file.is_file() and not changes.exists() and not os.access(file.parent, os.W_OK)
+    except OSError:
+        return False
+
+
+def _read_only(url: URL, **options: str) -> URL:
+    """Return a URL that makes SQLite open the file for reading only, with these further options of SQLite."""
+    file = Path(str(url.database)).absolute().as_uri()
+    return url.set(database=file, query={"mode": "ro", "uri": "true"} | options)
+
+
+def _format(engine: Engine) -> None:
+    """Apply `_FORMAT` to a new file. If another process has locked the file, try again for at most `BUSY_MS`.
+
+    SQLite itself does not wait, because the switch to WAL reads the file before it takes the write lock. After
+    a transaction has read, SQLite does not wait for the write lock, but fails at once (SQLITE_BUSY).
+    """
+    deadline_s = time.monotonic() + BUSY_MS / 1000
+    with closing(engine.raw_connection()) as connection:
+        while True:
+            try:
+                for pragma in _FORMAT:
+                    connection.cursor().execute(f"PRAGMA {pragma}")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline_s:
+                    raise
+                time.sleep(_RETRY_S)
+            else:
+                return
+
+
+def _configure(connection: DBAPIConnection, _record: object) -> None:
+    """Prepare a new connection to SQLite."""
+    connection.isolation_level = None  # `_begin` begins transactions, not the module sqlite3
+    cursor = connection.cursor()
+    for pragma in _PRAGMAS:
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin(connection: Connection) -> None:
+    """Begin a transaction in SQLite. A writing transaction takes the write lock at once."""
+    writing = connection.get_execution_options().get("writing", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
