@@ -209,15 +209,20 @@ async def enter_bots(
     """Return the bots of a tournament, in the order of its configuration.
 
     If an entry has a folder or a variant, the bot is copied into the league and built. Without a folder, the league must
-    have the bot. With `refreshes`, its copy is built again if that is needed; the workers of a cluster do that themselves.
+    have the bot. A name means the version that is the newest before this call adds versions, as in `check_bots`. With `refreshes`,
+    the copy of a bot without a folder and variant is built again if that is needed; the workers of a cluster do that themselves.
 
     Raises UserError if two entries are the same bot or a bot is retired, and the errors of `Roster.submit` and `Roster.refresh`. Raises NotFoundError
     if the league does not have the bot of an entry without a folder.
     """
+    sources = [
+        _find_bot(config, number, entry, roster) if entry.folder is None else entry.folder
+        for number, entry in enumerate(config.bots)
+    ]
     numbers: dict[BotId, int] = {}
     specs: list[BotSpec] = []
-    for number in range(len(config.bots)):
-        spec = await _enter_bot(config, number, roster, now_us=now_us, refreshes=refreshes)
+    for number, source in enumerate(sources):
+        spec = await _enter_bot(config, number, source, roster, now_us=now_us, refreshes=refreshes)
         if spec.bot in numbers:
             raise _twice_error(config, number, numbers[spec.bot], spec.bot)
         numbers[spec.bot] = number
@@ -226,19 +231,24 @@ async def enter_bots(
 
 
 async def _enter_bot(
-    config: TournamentConfig, number: int, roster: Roster, *, now_us: int, refreshes: bool
+    config: TournamentConfig,
+    number: int,
+    source: Path | BotSpec,
+    roster: Roster,
+    *,
+    now_us: int,
+    refreshes: bool,
 ) -> BotSpec:
-    """Return one bot of a tournament; see `enter_bots`."""
-    entry = config.bots[number]
-    if entry.folder is not None:
-        added = await roster.submit(entry.folder, entry.variant, now_us=now_us)
+    """Return one bot of a tournament; see `enter_bots`. `source` is its folder, or the bot of the league that its entry names."""
+    variant = config.bots[number].variant
+    if isinstance(source, Path):
+        added = await roster.submit(source, variant, now_us=now_us)
+    elif variant is not None:
+        added = await roster.submit_variant(source.bot, variant, now_us=now_us)
     else:
-        spec = _find_bot(config, number, entry, roster)
-        if entry.variant is None:
-            if refreshes:
-                await roster.refresh(spec.bot)
-            return spec
-        added = await roster.submit_variant(spec.bot, entry.variant, now_us=now_us)
+        if refreshes:
+            await roster.refresh(source.bot)
+        return source
     if added.is_retired:
         raise _retired_error(config, number, added.spec.bot)
     return added.spec

@@ -97,6 +97,29 @@ async def test_a_bot_that_is_listed_by_name_and_by_folder_is_refused(roster, tmp
     assert await enter(roster, cup(tmp_path, "ann", "./ann")) == ["ann@1", "ann@1+2"]
 
 
+@pytest.mark.parametrize("texts", [("./ann", "ann"), ("ann", "./ann")])
+async def test_name_means_the_version_from_before_the_folders_are_entered(roster, tmp_path, texts):
+    folder = bot(tmp_path / "ann", "ann")
+    await roster.submit(folder, now_us=0)
+    (folder / "more").touch()
+    versions = {"ann": "ann@1", "./ann": "ann@1+2"}
+    assert await enter(roster, cup(tmp_path, *texts)) == [versions[text] for text in texts]
+
+
+@pytest.mark.parametrize("new_is_first", [True, False])
+async def test_variant_by_name_is_of_the_version_from_before_the_folders_are_entered(
+    roster, tmp_path, new_is_first
+):
+    folder = bot(tmp_path / "ann", "ann", more='description = "old"\n')
+    await roster.submit(folder, now_us=0)
+    manifest = folder / "bot.toml"
+    manifest.write_text(manifest.read_text().replace("old", "new"))
+    texts = ["./ann", DEEP.replace("./ann", "ann")]
+    await enter(roster, cup(tmp_path, *(texts if new_is_first else reversed(texts))))
+    assert roster.manifest(BotId("ann", "1+2")).description == "new"
+    assert roster.manifest(BotId("deep", "1")).description == "old"
+
+
 async def test_league_inside_the_folder_of_a_bot_does_not_change_the_hash_of_the_bot(tmp_path):
     folder = bot(tmp_path / "ann", "ann")
     with League.open(folder / "sub" / "league", create=True) as league:
