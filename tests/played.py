@@ -14,13 +14,11 @@ from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS, full_deck, list_cards
 
 
-def standings(games, ratings, faults=()):
-    """Return the standings after these games and faults."""
+def standings(games, ratings, strikes=None):
+    """Return the standings after these games. `strikes` has, by game id, the number of strikes of each seat that has any."""
     tally = Tally()
     for game in games:
-        tally.add(game)
-    for fault in faults:
-        tally.charge(fault)
+        tally.add(game, (strikes or {}).get(game.game_id, {}))
     return tally.rows(ratings)
 
 

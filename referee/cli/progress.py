@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from types import FrameType
@@ -51,44 +51,43 @@ class LiveTable:
     def __init__(self, league: League, tournament: Tournament) -> None:
         self._tally = Tally()
         self._name = tournament.name
-        self._waiting: dict[int, GameResult] = {}
+        self._waiting: dict[int, tuple[GameResult, Mapping[int, int]]] = {}
+        """Games that wait for an earlier one, by their index in the schedule, each with the strikes of its seats."""
         results = league.results(tournament=tournament.name)
         self.games = len(results)
         """Number of games that were stored before this run."""
         numbers = enumerate(results)
         self._next = next((number for number, row in numbers if row.index != number), self.games)
-        self._ratings = _ratings(league, tournament.name, self._next)
-        for row in results[: self._next]:
-            self._tally.add(row)
-        for row in results[self._next :]:
-            self._waiting[row.index] = row
-        for fault in league.faults(tournament=tournament.name):
-            self._tally.charge(fault)
+        self._ratings = Ratings()
+        if not results:
+            return
+        choice = GameFilter(tournament=tournament.name)
+        columns = choice.columns(league)
+        self._ratings = rate_in_order(league, choice, columns.select(slice(self._next)))
+        strikes: list[dict[int, int]] = [{} for _ in results]
+        for game, seat in zip(*columns.strikes.nonzero(), strict=True):
+            strikes[game][int(seat)] = int(columns.strikes[game, seat])
+        for index, row in enumerate(results):
+            if index < self._next:
+                self._tally.add(row, strikes[index])
+            else:
+                self._waiting[row.index] = row, strikes[index]
 
     def add(self, game: ScheduledGame, record: GameRecord) -> None:
         """Add a game that was just played."""
-        for fault in record.charged_faults:
-            self._tally.charge(fault)
-        self._add(GameResult.from_record(self._name, game, record))
+        strikes = Counter(fault.seat for fault in record.faults if not fault.forfeit)
+        self._add(GameResult.from_record(self._name, game, record), strikes)
 
     def rows(self) -> Sequence[StandingRow]:
         """Return the current standings."""
         return self._tally.rows(self._ratings.table())
 
-    def _add(self, game: GameResult) -> None:
-        self._waiting[game.index] = game
+    def _add(self, game: GameResult, strikes: Mapping[int, int]) -> None:
+        self._waiting[game.index] = game, strikes
         while (following := self._waiting.pop(self._next, None)) is not None:
-            self._ratings.add(following)
-            self._tally.add(following)
+            self._ratings.add(following[0])
+            self._tally.add(*following)
             self._next += 1
-
-
-def _ratings(league: League, tournament: str, games: int) -> Ratings:
-    """Return the ratings after the first `games` games of a tournament."""
-    if not games:
-        return Ratings()
-    choice = GameFilter(tournament=tournament)
-    return rate_in_order(league, choice, choice.columns(league).select(slice(games)))
 
 
 _LAST_RESORT_S = 10.0
@@ -215,9 +214,9 @@ class _Screen:
         self._is_live = console.is_terminal and not console.is_dumb_terminal
         self._name = tournament.name
         self._table = LiveTable(league, tournament)
-        self._faults = Counter(
-            each.fault.cause.value for each in league.faults(tournament=tournament.name)
-        )
+        self._faults = Counter[str]()
+        for each in league.fault_counts(tournament=tournament.name):
+            self._faults[each.cause.value] += each.strikes + each.forfeits
         self.list_hosts: Callable[[], Sequence[HostFigures]] = tuple
         """Returns what the hosts of a cluster do; see `Conductor.list_hosts`."""
         self._suspended: set[tuple[int, str]] = set()

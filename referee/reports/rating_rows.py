@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from referee.ratings.intervals import Estimate
 from referee.ratings.trueskill import Point, Rating
-from referee.records import ChargedFault, GameResult
+from referee.records import GameResult
 from referee.reports.formats import Column, chance, decimal, estimate, percent, percent_estimate
 from referee.rules.game import competition_ranks
 
@@ -172,26 +171,18 @@ class _Sums:
     matches: set[tuple[str, int]] = field(default_factory=set)
     wins: int = 0
     points: int = 0
+    strikes: int = 0
     forfeits: int = 0
 
 
 class Tally:
-    """Sums games and faults for the standings while a tournament runs. `add` and `charge` may be called in any order."""
+    """Sums games and strikes for the standings while a tournament runs. The order of the games does not matter."""
 
     def __init__(self) -> None:
         self._sums: dict[str, dict[str, _Sums]] = {}
-        self._rulesets: dict[str, str] = {}
-        """The ruleset of each game, by game id."""
-        self._strikes = Counter[tuple[str, str]]()
-        """Number of strikes by ruleset and bot, in the games that were added."""
-        self._early = defaultdict[str, list[str]](list)
-        """Strikes in games that were not added yet: for each game id, one name of a bot per strike."""
 
-    def add(self, game: GameResult) -> None:
-        """Add a game."""
-        self._rulesets[game.game_id] = game.ruleset
-        for bot in self._early.pop(game.game_id, ()):
-            self._strikes[game.ruleset, bot] += 1
+    def add(self, game: GameResult, strikes: Mapping[int, int]) -> None:
+        """Add a game. `strikes` has the number of strikes of each seat that has any."""
         by_bot = self._sums.setdefault(game.ruleset, {})
         for seat, bot in enumerate(game.bots):
             sums = by_bot.setdefault(bot, _Sums())
@@ -200,17 +191,8 @@ class Tally:
             sums.matches.add(game.match_key)
             sums.wins += game.ranks[seat] == 1 and not forfeited
             sums.points += game.points[seat]
+            sums.strikes += strikes.get(seat, 0)
             sums.forfeits += forfeited
-
-    def charge(self, charged: ChargedFault) -> None:
-        """Add a fault. A strike counts only after the game was added. A forfeit is ignored here, because `add` counts it."""
-        if charged.fault.forfeit:
-            return
-        ruleset = self._rulesets.get(charged.game_id)
-        if ruleset is None:
-            self._early[charged.game_id].append(charged.bot)
-        else:
-            self._strikes[ruleset, charged.bot] += 1
 
     def rows(self, ratings: Mapping[str, Mapping[str, Rating]]) -> tuple[StandingRow, ...]:
         """Return the standings, ruleset by ruleset, best bot first.
@@ -221,7 +203,7 @@ class Tally:
         return tuple(
             row
             for ruleset, by_bot in sorted(self._sums.items())
-            for row in _rows(ruleset, by_bot, ratings[ruleset], self._strikes)
+            for row in _rows(ruleset, by_bot, ratings[ruleset])
         )
 
 
@@ -229,7 +211,6 @@ def _rows(
     ruleset: str,
     by_bot: Mapping[str, _Sums],
     ratings: Mapping[str, Rating],
-    strikes: Mapping[tuple[str, str], int],
 ) -> list[StandingRow]:
     """Return the standings of one ruleset, best bot first."""
     rated = {bot: ratings[bot] for bot in sorted(by_bot)}
@@ -247,7 +228,7 @@ def _rows(
             wins=by_bot[bot].wins,
             won=by_bot[bot].wins / by_bot[bot].games,
             score=by_bot[bot].points / by_bot[bot].games,
-            strikes=strikes.get((ruleset, bot), 0),
+            strikes=by_bot[bot].strikes,
             forfeits=by_bot[bot].forfeits,
         )
         for rank, (bot, rating) in zip(ranks, rated.items(), strict=True)

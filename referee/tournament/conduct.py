@@ -319,8 +319,8 @@ class Conductor:
 
     def _find_singles(self) -> Iterable[str]:
         """Return the bots whose process has failed in the tournament."""
-        faults = self._league.faults(tournament=self._tournament.name)
-        return {str(each.bot) for each in faults if each.fault.cause in PROCESS_CAUSES}
+        counts = self._league.fault_counts(tournament=self._tournament.name)
+        return {each.bot for each in counts if each.cause in PROCESS_CAUSES}
 
     def _store_games(self, games: Sequence[ScheduledGame], records: Sequence[GameRecord]) -> None:
         self._league.add_games(records)

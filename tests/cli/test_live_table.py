@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "store"))
-from records import filled, played
+from records import faulty, filled, played
 
 from referee.cli.progress import LiveTable
 from referee.ratings import checkpoint
@@ -64,6 +64,32 @@ def test_stored_games_are_not_rated_again(league, monkeypatch):
     table = LiveTable(league, CUP)
     assert rated == []
     assert ratings(table) == after(league, 6)
+
+
+def test_strikes_count_when_their_game_counts(league):
+    rows = filled(league)[:4]
+    for row in (rows[0], rows[2]):
+        league.add_game(faulty(played(row)))
+    table = LiveTable(league, CUP)
+    counted = []
+    for row in (rows[3], rows[1]):
+        counted.append({row.bot: (row.strikes, row.forfeits) for row in table.rows()})
+        table.add(row, faulty(played(row)))
+    counted.append({row.bot: (row.strikes, row.forfeits) for row in table.rows()})
+    for games, found in zip((1, 1, 4), counted, strict=True):
+        seated = [row.bots for row in rows[:games]]
+        assert found == {
+            bot: (sum(bots[0] == bot for bots in seated), sum(bots[1] == bot for bots in seated))
+            for bot in {bot for bots in seated for bot in bots}
+        }
+
+
+def test_evidence_of_faults_is_not_read(league, monkeypatch):
+    """Standard error has up to 4 KiB for each fault, and a tournament can have a fault in every game."""
+    for row in filled(league)[:2]:
+        league.add_game(faulty(played(row)))
+    monkeypatch.setattr(League, "faults", None)
+    assert sum(row.strikes for row in LiveTable(league, CUP).rows()) == 2
 
 
 def test_new_run_starts_without_standings(league):

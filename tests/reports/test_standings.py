@@ -3,14 +3,14 @@
 from dataclasses import replace
 
 import pytest
-from hand_made import charged_fault, game_result
+from hand_made import game_result
 from hypothesis import given
 from hypothesis import strategies as st
 from played import standings
 
 from referee.ratings.analysis import Analysis
 from referee.ratings.trueskill import Rating, rate
-from referee.reports.rating_rows import Tally, rating_rows
+from referee.reports.rating_rows import rating_rows
 from referee.result_columns import ResultColumns
 
 DUELS = [
@@ -19,13 +19,7 @@ DUELS = [
     game_result(("a", "b"), (1, 2), (-3, 9), game_id="cup-3", match=1, forfeited=(1,)),
     game_result(("b", "a"), (2, 1), (1, 2), game_id="cup-4", match=2, ruleset="duel"),
 ]
-FAULTS = [
-    charged_fault("cup-1", "a"),
-    charged_fault("cup-1", "a"),
-    charged_fault("cup-4", "a"),
-    charged_fault("cup-3", "b", forfeit=True),
-    charged_fault("elsewhere-1", "a"),
-]
+STRIKES = {"cup-1": {0: 2}, "cup-4": {1: 1}}
 
 
 def row(rows, ruleset, bot):
@@ -33,7 +27,7 @@ def row(rows, ruleset, bot):
 
 
 def test_games_matches_wins_points_and_faults_are_counted():
-    rows = standings(DUELS, rate(DUELS), FAULTS)
+    rows = standings(DUELS, rate(DUELS), STRIKES)
     assert [(row.ruleset, row.bot) for row in rows] == [
         ("basic", "a"),
         ("basic", "b"),
@@ -77,7 +71,7 @@ def test_rank_is_by_conservative_rating_then_mu_and_is_shared():
 
 
 def test_standings_without_games_have_no_rows():
-    assert standings([], {}, FAULTS) == ()
+    assert standings([], {}) == ()
 
 
 def test_bot_without_a_rating_raises_key_error():
@@ -85,20 +79,10 @@ def test_bot_without_a_rating_raises_key_error():
         standings(DUELS, {"basic": {"a": Rating(25.0, 1.0)}})
 
 
-@given(st.permutations(DUELS), st.permutations(FAULTS))
-def test_order_of_games_and_faults_does_not_matter(games, faults):
+@given(st.permutations(DUELS))
+def test_order_of_games_does_not_matter(games):
     ratings = rate(DUELS)
-    assert standings(games, ratings, faults) == standings(DUELS, ratings, FAULTS)
-
-
-def test_tally_can_be_continued():
-    ratings, tally = rate(DUELS), Tally()
-    for fault in FAULTS:
-        tally.charge(fault)
-    assert tally.rows(ratings) == ()
-    for number, game in enumerate(DUELS, start=1):
-        tally.add(game)
-        assert tally.rows(ratings) == standings(DUELS[:number], ratings, FAULTS)
+    assert standings(games, ratings, STRIKES) == standings(DUELS, ratings, STRIKES)
 
 
 def test_seats_of_a_bot_do_not_matter():

@@ -1,0 +1,51 @@
+"""A resumed run knows what it needs of the stored games, without reading all that is stored about them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from stand_ins import Cup, StandIns
+
+from referee.errors import Cause, Evidence
+from referee.records import Fault
+from referee.store.league import League
+from referee.tournament.config_reader import load_tournament
+
+SAMPLE_BOTS = Path(__file__).parents[2] / "sample_bots"
+CRASH = Fault(0, Cause.CRASH, forfeit=True, move=0, evidence=Evidence(detail="gone"))
+
+
+@pytest.fixture
+def cup(tmp_path):
+    bots = ", ".join(f'"{SAMPLE_BOTS / name}"' for name in ("greedy", "random"))
+    (tmp_path / "cup.toml").write_text(
+        f'name = "cup"\nruleset = "duel"\nseats = 2\nmatches = 6\nlanes = 2\ngames_in_flight = 1\nbots = [{bots}]\n'
+    )
+    made = Cup(tmp_path, load_tournament(tmp_path / "cup.toml"))
+    with made.league:
+        yield made
+
+
+def test_resumed_run_knows_failed_processes_without_reading_evidence(cup, monkeypatch):
+    """Standard error has up to 4 KiB for each fault, and a tournament can have a fault in every game."""
+    singles = []
+    submit = StandIns.submit
+
+    async def crash_once(self, number, assignment):
+        is_first = not singles
+        singles.append(assignment.singles)
+        records = await submit(self, number, assignment)
+        if not is_first:
+            return records
+        return [replace(record, faults=(CRASH,), forfeited=(0,)) for record in records]
+
+    monkeypatch.setattr(StandIns, "submit", crash_once)
+    monkeypatch.setattr(League, "faults", None)
+    assert not cup.play(until=2)
+    before = len(singles)
+    assert cup.play()
+    assert singles[0] == frozenset()
+    assert len(singles[before]) == 1
+    assert singles[before] <= set(cup.schedule[0].bots)
