@@ -385,7 +385,7 @@ class Conductor:
             )
 
     def _count_stored(self) -> int:
-        return len(self._league.forfeits(self._tournament.name))
+        return self._league.tournament(self._tournament.name).stored
 
 
 @contextmanager

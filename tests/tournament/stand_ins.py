@@ -95,7 +95,7 @@ class Cup:
     def play(self, until=None, **options):
         """Play to the end, or until `until` games are stored; return True at the end."""
         conductor = None
-        stored = len(self.league.forfeits("cup"))
+        stored = self.league.tournament("cup").stored
 
         def count(_game, _record):
             nonlocal stored

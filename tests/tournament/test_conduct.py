@@ -28,6 +28,19 @@ def cup(tmp_path):
         yield made
 
 
+def test_results_of_stored_games_are_read_once_in_a_run(cup, monkeypatch):
+    reads = []
+    forfeits = League.forfeits
+
+    def count(self, tournament):
+        reads.append(tournament)
+        return forfeits(self, tournament)
+
+    monkeypatch.setattr(League, "forfeits", count)
+    assert cup.play()
+    assert reads == ["cup"]
+
+
 def test_resumed_run_knows_failed_processes_without_reading_evidence(cup, monkeypatch):
     """Standard error has up to 4 KiB for each fault, and a tournament can have a fault in every game."""
     singles = []
