@@ -78,29 +78,28 @@ class RemoteWorkers:
     async def submit(self, number: int, assignment: Assignment) -> list[GameRecord]:
         """Play an assignment of lane `number` on the Dask worker of that lane. Wait until there is one.
 
-        If the worker is lost before it has begun to play the assignment, play it on another one. Raises WorkerLostError if the worker is
-        lost or fails while it plays the assignment, and the errors of `DaskWorkers.wait_until_ready`.
+        Raises WorkerLostError if the worker is lost, or fails while it plays the assignment. Raises also the errors of
+        `DaskWorkers.wait_until_ready`.
         """
-        while True:
-            await self._dask_workers.wait_until_ready()
-            if self._idle_lanes >= self._homes.keys():
-                self._idle_lanes.clear()  # as after a look: any lane may get games now, so count all
-            self._idle_lanes.discard(number)
-            worker = self._find_home(number)
-            result = asyncio.ensure_future(self._play(worker, assignment))
-            stretches = self._stretches.setdefault(worker, [])
-            stretches.append(result)
-            try:
-                records = await self._wait_for_records(worker, result)
-                break
-            except WorkerLostError:
-                if not worker.lost.done() or stretches[0] is result:
-                    raise
-            finally:
-                if not worker.lost.done():
-                    stretches.remove(result)
-                self._idle_lanes.add(number)
-                result.cancel()
+        await self._dask_workers.wait_until_ready()
+        if self._idle_lanes >= self._homes.keys():
+            self._idle_lanes.clear()  # as after a look: any lane may get games now, so count all
+        self._idle_lanes.discard(number)
+        worker = self._find_home(number)
+        result = asyncio.ensure_future(self._play(worker, assignment))
+        stretches = self._stretches.setdefault(worker, [])
+        stretches.append(result)
+        try:
+            records = await self._wait_for_records(worker, result)
+        except WorkerLostError as error:
+            if worker.lost.done() and stretches[0] is not result:
+                raise WorkerLostError(str(error), was_waiting=True) from error
+            raise
+        finally:
+            if not worker.lost.done():
+                stretches.remove(result)
+            self._idle_lanes.add(number)
+            result.cancel()
         self._games[worker.host] += len(records)
         return records
 

@@ -28,7 +28,7 @@ from referee.sandbox import Isolation
 from referee.store import HostFigures
 
 MAX_LOSSES = 3
-"""The run stops with an error when a lane has lost its worker this many times in a row. The count starts again when a
+"""The run stops with an error when a lane has lost the worker that played it this many times in a row. The count starts again when a
 worker returns from a stretch of the lane, even if it has not played all games of the stretch."""
 
 
@@ -207,7 +207,7 @@ class Lanes:
         self._forfeits: dict[int, Forfeits] = {}
         """The forfeits in each lane."""
         self._losses: dict[int, int] = {}
-        """How often the worker of the current stretch of a lane was lost."""
+        """How often a worker was lost while it played the current stretch of a lane."""
         self._pending: dict[int, deque[tuple[ScheduledGame, ...]]] = {}
         """For each lane, the bundles to play next. They have only missing games."""
         lanes: dict[int, list[list[ScheduledGame]]] = {}
@@ -265,17 +265,22 @@ class Lanes:
         )
         self._pending[stretch.lane].extendleft(reversed(list(filter(None, rest))))
 
-    def put_back(self, stretch: Stretch, error: Exception) -> None:
-        """Note that the worker of a stretch was lost, with an error that says why. The lane plays the same bundles next.
+    def put_back(self, stretch: Stretch, error: Exception | None) -> None:
+        """Note that the worker of a stretch was lost. The lane plays the same bundles next.
 
-        Raises RefereeError if the lane has lost its worker `MAX_LOSSES` times in a row.
+        Args:
+            stretch: the stretch.
+            error: says why the worker was lost; None if the stretch only waited, while the worker played another one.
+
+        Raises RefereeError if the lane has lost the worker that played it `MAX_LOSSES` times in a row.
         """
-        losses = self._losses[stretch.lane] = self._losses.get(stretch.lane, 0) + 1
-        if losses >= MAX_LOSSES:
-            raise RefereeError(
-                f"the worker was lost {losses} times in a row while it played {stretch.games[0].game_id};"
-                f" the last time: {error}"
-            ) from error
+        if error is not None:
+            losses = self._losses[stretch.lane] = self._losses.get(stretch.lane, 0) + 1
+            if losses >= MAX_LOSSES:
+                raise RefereeError(
+                    f"the worker was lost {losses} times in a row while it played {stretch.games[0].game_id};"
+                    f" the last time: {error}"
+                ) from error
         self._busy.remove(stretch.lane)
         self._pending[stretch.lane].extendleft(reversed(stretch.bundles))
 

@@ -122,7 +122,7 @@ class Feeder:
         """Send one stretch after the other to worker `number`, and store the games that it has played of each stretch.
 
         If the worker is lost before `drain`, a new worker gets the stretch. After `drain` no worker gets a stretch. Raises
-        RefereeError if a lane has lost its worker `MAX_LOSSES` times in a row. Raises all errors of `store_games`, and
+        RefereeError if a lane has lost the worker that played it `MAX_LOSSES` times in a row. Raises all errors of `store_games`, and
         all errors of `WorkerGroup.submit` except WorkerLostError.
         """
         while (
@@ -140,7 +140,7 @@ class Feeder:
                 records = await self._workers.submit(number, assignment)
             except WorkerLostError as error:
                 if not self._draining:
-                    self._lanes.put_back(stretch, error)
+                    self._lanes.put_back(stretch, None if error.was_waiting else error)
                 continue
             scheduled = {game.game_id: game for game in stretch.games}
             played = [scheduled[record.game_id] for record in records]

@@ -43,7 +43,16 @@ T = TypeVar("T")
 
 
 class WorkerLostError(RefereeError):
-    """A worker is lost, for example because its process died or hung. The games of its assignments must be played again."""
+    """A worker is lost, for example because its process died or hung. The games of its assignments must be played again.
+
+    Args:
+        message: says which worker is lost, and why.
+        was_waiting: True if the worker had not begun to play this assignment, so the assignment is not the reason of the loss.
+    """
+
+    def __init__(self, message: str, *, was_waiting: bool = False) -> None:
+        super().__init__(message)
+        self.was_waiting = was_waiting
 
 
 # The states of a worker:
@@ -82,6 +91,9 @@ class Workers:
         self._hang_timeout_s = hang_timeout_s
         self._killed = False
         self._executors = [_make_executor(worker_settings) for worker_settings in settings]
+        self._jobs: list[list[asyncio.Future[list[GameRecord]]]] = [[] for _ in settings]
+        """The unfinished assignments of each executor, the oldest first. The worker plays the oldest one. A replaced executor has a list of
+        its own, which stays as it was when the worker was lost."""
         self._processes: dict[int, BaseProcess] = {}
         """The processes that were started, by the number of their worker."""
         self._hung: set[BaseProcess] = set()
@@ -98,19 +110,26 @@ class Workers:
         game is void again and again, or if the machine lacks the resources to start the worker. Raises RefereeError
         if the machine runs out of descriptors, memory or threads while the worker starts or plays.
         """
-        executor = self._executors[number]
+        executor, jobs = self._executors[number], self._jobs[number]
+        job: asyncio.Future[list[GameRecord]] | None = None
         loop = asyncio.get_running_loop()
         with self._report_shortage(number):
             try:
                 with self._remember_process(number):
                     job = loop.run_in_executor(executor, worker.play_games, assignment)
+                jobs.append(job)
                 return await self._wait_for(number, job)
             except BrokenProcessPool as error:
                 if (
                     self._executors[number] is executor
                 ):  # if not, another call has replaced the worker already
                     self._replace(number)
-                raise WorkerLostError(f"worker {number} died") from error
+                raise WorkerLostError(
+                    f"worker {number} died", was_waiting=job is None or job is not jobs[0]
+                ) from error
+            finally:
+                if self._jobs[number] is jobs and job in jobs:
+                    jobs.remove(job)
 
     def list_hosts(self) -> Sequence[HostFigures]:
         """See `WorkerGroup`."""
@@ -217,6 +236,7 @@ class Workers:
         worker.forget_heartbeat(self._settings[number])
         self._executors[number].shutdown(wait=False)
         self._executors[number] = _make_executor(self._settings[number])
+        self._jobs[number] = []
         process = self._processes.pop(number, None)
         if not self._killed:
             reason = "showed no sign of life and was ended" if process in self._hung else "died"

@@ -104,11 +104,12 @@ async def test_lost_worker_is_told_once_and_its_lanes_move(client, said):
         lanes = [lane for lane in range(4) if homes[lane] == "tcp://w:0"]
         playing, waiting = [(await begin(client, workers, lane))[0] for lane in lanes]
         client.lose("tcp://w:0")
-        with pytest.raises(WorkerLostError, match="the worker tcp://w:0 is gone"):
+        with pytest.raises(WorkerLostError, match="the worker tcp://w:0 is gone") as lost:
             await playing
-        await settle()
-        client.jobs[-1].done.set_result(RECORDS)
-        assert await waiting == RECORDS, "a stretch that was not begun is played elsewhere"
+        assert not lost.value.was_waiting
+        with pytest.raises(WorkerLostError) as other:
+            await waiting
+        assert other.value.was_waiting
         assert said == ["The worker tcp://w:0 is gone. Its unfinished games are played again."]
         assert {await play(client, workers, lane) for lane in range(4)} == {"tcp://w:1"}
 
@@ -216,12 +217,15 @@ async def test_worker_that_fails_while_it_plays_is_prepared_again_and_another_pl
         begun[0][1].done.set_exception(error)
         with pytest.raises(WorkerLostError, match=f"the worker {failed} failed: "):
             await begun[0][0]
-        await settle()
-        assert [job.address for job in client.jobs].count(other) == 3, "the waiting one plays there"
-        for job in client.jobs:
+        (waiting,) = (lane for lane in (1, 2, 3) if begun[lane][1].address == failed)
+        with pytest.raises(WorkerLostError) as lost:
+            await begun[waiting][0]
+        assert lost.value.was_waiting
+        assert await play(client, workers, waiting) == other
+        for task, job in begun:
             if job.address == other:
                 job.done.set_result(RECORDS)
-        await asyncio.gather(*(task for task, _ in begun[1:]))
+                await task
         assert [each.lost for each in workers.list_hosts()] == [1]
         assert await play(client, workers, 0) == other
         while [call[:2] for call in client.calls].count((failed, "deploy")) < 2:  # noqa: ASYNC110 - the fake has no event
@@ -285,16 +289,14 @@ async def test_worker_is_deployed_again_before_it_plays_on_after_a_break_of_the_
         (playing, _), (waiting, _) = begun
         with pytest.raises(WorkerLostError):
             await playing
-        await settle()
-        client.jobs[-1].done.set_result(RECORDS)
-        assert await waiting == RECORDS
+        with pytest.raises(WorkerLostError) as other:
+            await waiting
+        assert other.value.was_waiting
+        assert await play(client, workers, 1) == "tcp://w:0"
         assert await play(client, workers, 0) == "tcp://w:0"
     done = [name for _, name, *_ in client.calls]
     assert done == ["deploy", "deploy", "leave"]
-    assert said == [
-        "The worker tcp://w:0 was cut off. Its unfinished games are played again.",
-        "Waiting for a worker that can play.",
-    ]
+    assert said == ["The worker tcp://w:0 was cut off. Its unfinished games are played again."]
 
 
 @pytest.mark.parametrize("status", ["closing", "running"])

@@ -136,6 +136,17 @@ def test_a_bundle_that_loses_its_worker_three_times_stops_the_run():
         lanes.put_back(lanes.take(0), LOST)
 
 
+def test_stretch_that_only_waited_is_given_again_without_counting_the_loss():
+    lanes = make_lanes(schedule())
+    for _ in range(MAX_LOSSES - 1):
+        lanes.put_back(lanes.take(0), LOST)
+    waiting = lanes.take(0)
+    lanes.put_back(waiting, None)
+    assert lanes.take(0) == waiting
+    with pytest.raises(RefereeError, match=r"^the worker was lost 3 times in a row"):
+        lanes.put_back(waiting, LOST)
+
+
 def test_a_finished_bundle_resets_the_count_of_lost_workers():
     lanes = make_lanes(schedule(lanes=3), workers=3)
     for _ in range(2):

@@ -7,6 +7,8 @@ import json
 import os
 import signal
 import time
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import aclosing
 from pathlib import Path
 
 import psutil
@@ -37,6 +39,17 @@ def here(tmp_path):
         yield made
 
 
+def make_settings(folder):
+    return WorkerSettings(
+        cores=frozenset(),
+        clocks=Clocks(),
+        max_processes=1,
+        isolation=NO_ISOLATION,
+        folder=folder,
+        parent_pid=os.getpid(),
+    )
+
+
 def test_a_killed_worker_is_replaced_and_its_games_are_played_again(here):
     file = here.tournament(matches=12, more="workers = 2\ngames_in_flight = 1\n")
     assert here.referee("tournament", "run", file, "--league", "whole").returncode == 0
@@ -55,17 +68,29 @@ def test_a_killed_worker_is_replaced_and_its_games_are_played_again(here):
     assert here.records("league") == here.records("whole")
 
 
+async def test_loss_of_a_worker_is_charged_to_the_assignment_that_it_played(tmp_path, monkeypatch):
+    monkeypatch.setattr(worker, "play_games", time.sleep)  # runs in the process of the worker
+    lost = []
+    async with aclosing(Workers([make_settings(tmp_path)], on_worker_lost=lost.append)) as group:
+        await group.submit(0, 0)
+        playing, waiting = (asyncio.ensure_future(group.submit(0, 1000)) for _ in range(2))
+        await asyncio.sleep(0)
+        group._processes[0].kill()
+        results = await asyncio.gather(playing, waiting, return_exceptions=True)
+        assert [each.was_waiting for each in results] == [False, True]
+        assert len(lost) == 1
+        await group.submit(0, 0)
+        ending = asyncio.get_running_loop().run_in_executor(group._executors[0], os._exit, 1)
+        await asyncio.wait([ending])
+        with pytest.raises(WorkerLostError) as idle:
+            await group.submit(0, 0)
+        assert idle.value.was_waiting
+        assert isinstance(ending.exception(), BrokenProcessPool)
+
+
 async def test_workers_are_closed_although_one_dies_meanwhile(tmp_path, monkeypatch):
     monkeypatch.setattr(worker, "play_games", time.sleep)  # runs in the process of the worker
-    settings = WorkerSettings(
-        cores=frozenset(),
-        clocks=Clocks(),
-        max_processes=1,
-        isolation=NO_ISOLATION,
-        folder=tmp_path,
-        parent_pid=os.getpid(),
-    )
-    group = Workers([settings], on_worker_lost=print)
+    group = Workers([make_settings(tmp_path)], on_worker_lost=print)
     playing = asyncio.ensure_future(group.submit(0, 1000))
     await asyncio.sleep(0)
     closing = asyncio.ensure_future(group.aclose())
