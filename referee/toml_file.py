@@ -26,6 +26,8 @@ from referee.errors import UserError, cut_middle, find_similar
 
 MAX_KIB = 128
 """The largest size of a file, in KiB."""
+MAX_NAME = 32
+"""The largest number of characters of a `Name`."""
 MAX_KEY_PARTS = 32
 """The largest number of parts in a dotted key. The time to read a key grows with the square of the number of parts."""
 _LONG_KEY = re.compile(
@@ -43,7 +45,7 @@ _MAX_MESSAGE = 300
 _MAX_SUGGESTIONS = 20
 """Only this many unknown keys are compared with the known ones, because each comparison takes a part of a millisecond."""
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
+_NAME = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{MAX_NAME - 1}}}")
 _LINE = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 """Python decodes each byte of the command line that is not UTF-8 to a surrogate."""
@@ -87,7 +89,7 @@ class FileModel(BaseModel):
 def _check_name(text: str) -> str:
     if _NAME.fullmatch(text) is None:
         raise ValueError(
-            f"{text!r} is not a valid name: use 1 to 32 of a-z, 0-9, - and _, beginning with a letter or digit"
+            f"{text!r} is not a valid name: use 1 to {MAX_NAME} of a-z, 0-9, - and _, beginning with a letter or digit"
         )
     return text
 

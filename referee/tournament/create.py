@@ -25,6 +25,7 @@ from referee.schedule import default_lanes
 from referee.schedule.extension import extension_games, lengthen
 from referee.store import NewExtension, NewTournament, StoredExtension, StoredTournament
 from referee.store.league import League
+from referee.toml_file import MAX_NAME
 from referee.tournament.config import (
     BotEntry,
     Part,
@@ -259,7 +260,8 @@ def create_tournament(
 ) -> Tournament:
     """Store a new tournament with its whole schedule, before its first game is played.
 
-    If the league already has a tournament `demo`, a new `demo` gets the first free name of `demo-2`, `demo-3` and so on.
+    If the league already has a tournament `demo`, a new `demo` gets the first free name of `demo-2`, `demo-3` and so on. A long
+    name loses its last characters for this.
 
     Args:
         league: where the tournament is stored.
@@ -460,4 +462,6 @@ def _not_found_error(config: TournamentConfig, number: int, reason: str) -> NotF
 def _free_name(name: str, taken: set[str]) -> str:
     if name not in taken:
         return name
-    return next(candidate for number in count(2) if (candidate := f"{name}-{number}") not in taken)
+    endings = (f"-{number}" for number in count(2))
+    candidates = (name[: MAX_NAME - len(ending)] + ending for ending in endings)
+    return next(candidate for candidate in candidates if candidate not in taken)

@@ -18,7 +18,7 @@ from referee.sandbox.process_group import ProcessGroupLauncher
 from referee.store.league import League
 from referee.tournament.config import canonical_json
 from referee.tournament.config_reader import load_tournament
-from referee.tournament.create import check_bots, enter_bots
+from referee.tournament.create import _free_name, check_bots, enter_bots
 
 TWICE_HINT = (
     "; to play against itself, it needs a second name in a tournament file:"
@@ -330,6 +330,16 @@ async def test_entry_cannot_take_the_name_of_another_authors_bot(roster, tmp_pat
     assert await refusal(roster, cup(tmp_path, "ann", text)) == (
         f"{mine if text == './mine' else folder}/bot.toml: name: 'deep' is a bot of y in this league, and this one is by x; choose another name"
     )
+
+
+def test_new_name_of_a_tournament_is_as_short_as_a_name_in_a_file():
+    long = "a" * 32
+    names = []
+    for _ in range(11):
+        names.append(_free_name(long, set(names)))
+    assert names[:2] == [long, "a" * 30 + "-2"]
+    assert names[-1] == "a" * 29 + "-11"
+    assert _free_name("cup", {"cup", "cup-2"}) == "cup-3"
 
 
 def test_stored_configuration_has_no_variant(tmp_path):
