@@ -15,13 +15,13 @@ from pathlib import Path
 
 from referee.bots import BotSpec
 from referee.errors import Shortage, UserError
-from referee.records import BotId, GameRecord
+from referee.records import BotId
 from referee.roster.content import BuildError
 from referee.roster.workshop import Workshop
 from referee.sandbox import Isolation, Rung
 from referee.sandbox.folders import run_folder
 from referee.sandbox.ladder import make_launcher, select_isolation
-from referee.tournament.assignments import Assignment, GameTask
+from referee.tournament.assignments import Assignment, AssignmentResult, GameTask
 from referee.tournament.config import TournamentConfig
 from referee.tournament.workers import WorkerLostError, Workers, make_settings
 
@@ -118,7 +118,7 @@ class Deployment:
             return str(error)
         return None
 
-    async def play(self, assignment: Assignment) -> list[GameRecord]:
+    async def play(self, assignment: Assignment) -> AssignmentResult:
         """Play an assignment. Raises MissingCopyError, the errors of `Workers.submit`, and WorkerLostError after `leave`."""
         if self._ending is not None and not self._changing.locked():
             # while it closes the deployment, a cancel could leave the old game process running
@@ -241,7 +241,7 @@ async def add_bot(deployment: str, bot: str, packed: bytes) -> str | None:
     return await _find(deployment).add_bot(bot, packed)
 
 
-async def play(deployment: str, assignment: Assignment) -> list[GameRecord]:
+async def play(deployment: str, assignment: Assignment) -> AssignmentResult:
     """See `Deployment.play`."""
     return await _find(deployment).play(assignment)
 

@@ -19,11 +19,11 @@ from referee.cluster.dask_workers import LOSS_S, DaskWorker, DaskWorkers
 from referee.cluster.host import CORE
 from referee.cluster.member import DeploymentRequest, MissingCopyError
 from referee.errors import RefereeError
-from referee.records import BotId, GameRecord
+from referee.records import BotId
 from referee.roster.roster import Roster
 from referee.sandbox import Isolation
 from referee.store import HostFigures
-from referee.tournament.assignments import Assignment
+from referee.tournament.assignments import Assignment, AssignmentResult
 from referee.tournament.create import Tournament
 from referee.tournament.workers import WorkerLostError
 
@@ -66,7 +66,7 @@ class RemoteWorkers:
         self._idle_lanes: set[int] = set()
         """The lanes that play no stretch now. `_find_home` does not count them, because they may be finished, or get no games until
         the next look (`tournament/course.py`)."""
-        self._stretches: dict[DaskWorker, list[asyncio.Future[list[GameRecord]]]] = {}
+        self._stretches: dict[DaskWorker, list[asyncio.Future[AssignmentResult]]] = {}
         """The stretches that were sent to each Dask worker and are not finished, the oldest first. The worker plays the oldest one. If
         the worker is lost, they stay as they were then."""
         self._games: Counter[str] = Counter()
@@ -75,7 +75,7 @@ class RemoteWorkers:
     def __len__(self) -> int:
         return self._lanes
 
-    async def submit(self, number: int, assignment: Assignment) -> list[GameRecord]:
+    async def submit(self, number: int, assignment: Assignment) -> AssignmentResult:
         """Play an assignment of lane `number` on the Dask worker of that lane. Wait until there is one.
 
         Raises WorkerLostError if the worker is lost, or fails while it plays the assignment. Raises also the errors of
@@ -90,7 +90,7 @@ class RemoteWorkers:
         stretches = self._stretches.setdefault(worker, [])
         stretches.append(result)
         try:
-            records = await self._wait_for_records(worker, result)
+            played = await self._wait_for_result(worker, result)
         except WorkerLostError as error:
             if worker.lost.done() and stretches[0] is not result:
                 raise WorkerLostError(str(error), was_waiting=True) from error
@@ -100,10 +100,10 @@ class RemoteWorkers:
                 stretches.remove(result)
             self._idle_lanes.add(number)
             result.cancel()
-        self._games[worker.host] += len(records)
-        return records
+        self._games[worker.host] += len(played.records)
+        return played
 
-    async def _play(self, worker: DaskWorker, assignment: Assignment) -> list[GameRecord]:
+    async def _play(self, worker: DaskWorker, assignment: Assignment) -> AssignmentResult:
         """Let a Dask worker play an assignment. Raises the errors of Dask and of `member.play`."""
         job = self._client.submit(
             member.play,
@@ -117,11 +117,11 @@ class RemoteWorkers:
             pure=False,
         )
         try:
-            records: list[GameRecord] = await job.result()
+            played: AssignmentResult = await job.result()
         finally:
             if not self._dask_workers.gone.done():
                 job.release()
-        return records
+        return played
 
     def _find_home(self, lane: int) -> DaskWorker:
         """Return the Dask worker of a lane, after the lane has moved if it must."""
@@ -137,10 +137,10 @@ class RemoteWorkers:
             home = self._homes[lane] = best
         return home
 
-    async def _wait_for_records(
-        self, worker: DaskWorker, result: asyncio.Future[list[GameRecord]]
-    ) -> list[GameRecord]:
-        """Return the records of an assignment when its Dask worker has played it. Raises the errors of `submit`."""
+    async def _wait_for_result(
+        self, worker: DaskWorker, result: asyncio.Future[AssignmentResult]
+    ) -> AssignmentResult:
+        """Return the result of an assignment when its Dask worker has played it. Raises the errors of `submit`."""
         gone, killed = self._dask_workers.gone, self._dask_workers.killed
         await asyncio.wait((result, worker.lost, gone, killed), return_when=asyncio.FIRST_COMPLETED)
         self._dask_workers.check_scheduler()

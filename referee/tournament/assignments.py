@@ -113,6 +113,17 @@ class Assignment:
     """At the end of each portion, the worker returns if this many seconds have passed since it began. With 0 it returns after one portion."""
 
 
+@dataclass(frozen=True, slots=True)
+class AssignmentResult:
+    """What a worker returns when it has played games of an assignment."""
+
+    records: list[GameRecord]
+    """The records of the played games; see `Assignment`."""
+    small_portion: int | None = None
+    """The number of games of a portion that was smaller than the rest of its bundle, because a bot holds no more, or because the games have
+    too many bots; None if there was no such portion. A void game makes no portion smaller, and a single neither."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
     """What a worker process needs to know at its start."""
@@ -147,8 +158,8 @@ class WorkerGroup(Protocol):
     def __len__(self) -> int:
         """Return the number of workers."""
 
-    async def submit(self, number: int, assignment: Assignment) -> list[GameRecord]:
-        """Let worker `number` play an assignment; return the records of the games. See `Workers.submit` for the errors."""
+    async def submit(self, number: int, assignment: Assignment) -> AssignmentResult:
+        """Let worker `number` play an assignment. See `Workers.submit` for the errors."""
 
     def list_hosts(self) -> Sequence[HostFigures]:
         """Return the figures of each host; empty without a cluster."""

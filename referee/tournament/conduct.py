@@ -92,8 +92,7 @@ class Feeder:
         lanes: the games to play.
         workers: the workers that play them.
         store_games: stores the games that a worker returned, all of them or none.
-        on_small_portion: called if a worker returned fewer games than the first bundle has, and no bot is a
-            single. Its argument is the number of returned games.
+        on_small_portion: called with the `AssignmentResult.small_portion` of each stretch that had such a portion.
     """
 
     def __init__(
@@ -137,11 +136,12 @@ class Feeder:
                     frozenset(self._lanes.singles),
                     self._workers.stretch_s,
                 )
-                records = await self._workers.submit(number, assignment)
+                result = await self._workers.submit(number, assignment)
             except WorkerLostError as error:
                 if not self._draining:
                     self._lanes.put_back(stretch, None if error.was_waiting else error)
                 continue
+            records = result.records
             scheduled = {game.game_id: game for game in stretch.games}
             played = [scheduled[record.game_id] for record in records]
             self._store_games(played, records)
@@ -151,8 +151,8 @@ class Feeder:
                 self._played += 1
                 self._played_us += record.duration_us
             self._lanes.release(stretch, {game.game_id for game in played})
-            if 0 < len(played) < len(stretch.bundles[0]) and not self._lanes.singles:
-                self._on_small_portion(len(played))
+            if result.small_portion is not None:
+                self._on_small_portion(result.small_portion)
 
     def _games(self) -> int:
         """Return how many games a stretch must have before it gets no further bundle. Before the first result, return 1: one bundle."""

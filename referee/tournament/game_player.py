@@ -93,6 +93,8 @@ class GamePlayer:
             launchers=launchers,
         )
         self._max_processes = settings.max_processes
+        self.small_portion: int | None = None
+        """The number of games of the newest portion, if its bots made it smaller; otherwise None. See `AssignmentResult`."""
         self._voids: Counter[str] = Counter()
         """How often each game was void when it was played alone."""
         self._alone: set[str] = set()
@@ -190,6 +192,7 @@ class GamePlayer:
         If several games are possible, each bot that is not suspended is started in this lane. Its hello says how many games it
         can play. Hellos from other lanes are not used: after an interruption they are not known, and the portions would change.
         """
+        self.small_portion = None
         singles = singles | self._singles
         candidates: list[GameTask] = []
         bots: dict[str, BotSpec] = {}
@@ -204,6 +207,7 @@ class GamePlayer:
                     return (task,)
                 continue
             if candidates and len(bots | playing) > min(MAX_BOTS, self._max_processes):
+                self.small_portion = len(candidates)
                 break
             candidates.append(task)
             bots |= playing
@@ -214,7 +218,9 @@ class GamePlayer:
         if failed := {bot for bot, capacity in capacities.items() if not capacity}:
             self._singles |= failed
             return await self._choose_portion(lane, tasks, suspended, singles)
-        return candidates[: min([len(candidates), *capacities.values()])]
+        if (games := min(capacities.values(), default=len(candidates))) < len(candidates):
+            self.small_portion = games
+        return candidates[:games]
 
     async def _play_task(
         self,

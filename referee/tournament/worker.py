@@ -24,7 +24,7 @@ from referee import configure_process
 from referee.errors import VoidGame
 from referee.records import GameRecord
 from referee.sandbox.shim import run_in_short_slices
-from referee.tournament.assignments import Assignment, GameTask, WorkerSettings
+from referee.tournament.assignments import Assignment, AssignmentResult, GameTask, WorkerSettings
 from referee.tournament.game_player import GamePlayer
 from referee.tournament.machine import MachineMonitor
 
@@ -108,8 +108,8 @@ def prepare_process(parent_pid: int, cores: AbstractSet[int] = frozenset()) -> N
     _raise_priority()
 
 
-def play_games(assignment: Assignment) -> list[GameRecord]:
-    """Play games of an assignment in this process, and return their records. See `Assignment.least_s`.
+def play_games(assignment: Assignment) -> AssignmentResult:
+    """Play games of an assignment in this process. See `Assignment.least_s`.
 
     Forfeits are counted from portion to portion, because they can suspend bots in later portions. Raises VoidGame as
     `GamePlayer.play_portion` does, but only if no game was played.
@@ -119,6 +119,7 @@ def play_games(assignment: Assignment) -> list[GameRecord]:
     began_s = time.monotonic()
     monitor.begin()
     records: list[GameRecord] = []
+    small_portion: int | None = None
     for bundle in assignment.bundles:
         missing = [worker.adapt(task) for task in bundle]
         indices = {task.setup.game_id: task.index for task in bundle}
@@ -130,8 +131,9 @@ def play_games(assignment: Assignment) -> list[GameRecord]:
                 played = {record.game_id: record for record in worker.runner.run(play)}
             except VoidGame:
                 if records:  # store them first; the next assignment begins with the void game
-                    return records
+                    return AssignmentResult(records, small_portion)
                 raise
+            small_portion = small_portion or worker.player.small_portion
             for record in played.values():
                 index = indices[record.game_id]
                 forfeits.note(index, map(str, record.seating), record.forfeited)
@@ -140,8 +142,8 @@ def play_games(assignment: Assignment) -> list[GameRecord]:
             records += [replace(record, machine=machine) for record in played.values()]
             missing = [task for task in missing if task.setup.game_id not in played]
             if time.monotonic() - began_s >= assignment.least_s:
-                return records
-    return records
+                return AssignmentResult(records, small_portion)
+    return AssignmentResult(records, small_portion)
 
 
 def stop_worker() -> None:

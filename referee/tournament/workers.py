@@ -22,13 +22,12 @@ from typing import TypeVar
 
 from referee.bots.logs import LogSettings
 from referee.errors import RefereeError, describe_shortage
-from referee.records import GameRecord
 from referee.sandbox import Isolation
 from referee.sandbox.folders import kill_programs, run_folder
 from referee.sandbox.launcher import ALL_THREADS, check_capacity
 from referee.store import HostFigures
 from referee.tournament import worker
-from referee.tournament.assignments import Assignment, WorkerSettings
+from referee.tournament.assignments import Assignment, AssignmentResult, WorkerSettings
 from referee.tournament.config import TournamentConfig, assign_cores
 
 HANG_TIMEOUT_S = 60.0
@@ -91,7 +90,7 @@ class Workers:
         self._hang_timeout_s = hang_timeout_s
         self._killed = False
         self._executors = [_make_executor(worker_settings) for worker_settings in settings]
-        self._jobs: list[list[asyncio.Future[list[GameRecord]]]] = [[] for _ in settings]
+        self._jobs: list[list[asyncio.Future[AssignmentResult]]] = [[] for _ in settings]
         """The unfinished assignments of each executor, the oldest first. The worker plays the oldest one. A replaced executor has a list of
         its own, which stays as it was when the worker was lost."""
         self._processes: dict[int, BaseProcess] = {}
@@ -103,15 +102,15 @@ class Workers:
     def __len__(self) -> int:
         return len(self._settings)
 
-    async def submit(self, number: int, assignment: Assignment) -> list[GameRecord]:
-        """Let worker `number` play an assignment; return the records of the games.
+    async def submit(self, number: int, assignment: Assignment) -> AssignmentResult:
+        """Let worker `number` play an assignment.
 
         Raises WorkerLostError if the worker died or hung. A new worker has then replaced it. Raises VoidGame if a
         game is void again and again, or if the machine lacks the resources to start the worker. Raises RefereeError
         if the machine runs out of descriptors, memory or threads while the worker starts or plays.
         """
         executor, jobs = self._executors[number], self._jobs[number]
-        job: asyncio.Future[list[GameRecord]] | None = None
+        job: asyncio.Future[AssignmentResult] | None = None
         loop = asyncio.get_running_loop()
         with self._report_shortage(number):
             try:

@@ -113,7 +113,8 @@ async def games(
     while wanted > 0:
         number += 1
         ordered = order(number, when, clocks)
-        (record,) = await workers.submit(worker, Assignment(worker, ((ordered,),)))
+        result = await workers.submit(worker, Assignment(worker, ((ordered,),)))
+        (record,) = result.records
         wanted -= len(record.moves)
         yield record
 

@@ -33,7 +33,7 @@ from referee.sandbox import NO_ISOLATION
 from referee.sandbox.process_group import ProcessGroupLauncher
 from referee.store import HostFigures, StoredGame
 from referee.store.league import League
-from referee.tournament.assignments import Assignment
+from referee.tournament.assignments import Assignment, AssignmentResult
 from referee.tournament.conduct import Conductor
 from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import create_tournament, enter_bots
@@ -121,7 +121,7 @@ class StoredGames:
     def __len__(self) -> int:
         return 64
 
-    async def submit(self, number: int, assignment: Assignment) -> list[GameRecord]:
+    async def submit(self, number: int, assignment: Assignment) -> AssignmentResult:
         await asyncio.sleep(0)
         setups = [task.setup for bundle in assignment.bundles for task in bundle]
         found = [
@@ -132,7 +132,7 @@ class StoredGames:
             )
             for each, setup in enumerate(setups)
         ]
-        return pickle.loads(pickle.dumps(found))  # noqa: S301 - as they come from a cluster
+        return AssignmentResult(pickle.loads(pickle.dumps(found)))  # noqa: S301 - as they come from a cluster
 
     def list_hosts(self) -> list[HostFigures]:
         return []

@@ -19,10 +19,10 @@ from referee.errors import Shortage, UserError
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
 from referee.sandbox import NO_ISOLATION, Rung, ladder
-from referee.tournament.assignments import Assignment
+from referee.tournament.assignments import Assignment, AssignmentResult
 from referee.tournament.workers import WorkerLostError
 
-RECORDS = ["a record"]
+RESULT = AssignmentResult(["a record"])
 
 
 class FakeWorkers:
@@ -38,7 +38,7 @@ class FakeWorkers:
 
     async def submit(self, number, _assignment):
         assert number == 0
-        return RECORDS
+        return RESULT
 
     async def aclose(self):
         FakeWorkers.closed += 1
@@ -97,7 +97,7 @@ async def test_idle_game_process_is_ended_and_started_again_for_the_next_games(
 ):
     monkeypatch.setattr(member, "IDLE_S", 0.01)
     for number in (1, 2):
-        assert await deployment.play(Assignment(0, ())) == RECORDS
+        assert await deployment.play(Assignment(0, ())) == RESULT
         assert FakeWorkers.opened == number
         async with asyncio.timeout(60):
             while FakeWorkers.closed < number:  # noqa: ASYNC110 - the fake has no event
@@ -121,14 +121,14 @@ async def test_games_that_come_while_the_idle_process_ends_wait_until_it_has_end
     playing = asyncio.ensure_future(deployment.play(Assignment(0, ())))
     await asyncio.sleep(0)
     may_close.set()
-    assert await playing == RECORDS
+    assert await playing == RESULT
     assert (FakeWorkers.opened, FakeWorkers.closed) == (2, 1)
     await deployment.close()
 
 
 async def test_game_process_stays_for_the_next_games(deployment):
     for _ in range(3):
-        assert await deployment.play(Assignment(0, ())) == RECORDS
+        assert await deployment.play(Assignment(0, ())) == RESULT
     assert (FakeWorkers.opened, FakeWorkers.closed) == (1, 0)
     await deployment.close()
     assert FakeWorkers.closed == 1
@@ -181,7 +181,7 @@ async def test_kill_ends_games_that_a_new_deployment_waits_for(closing):
         await closing.wait()
         await member.kill("s")
         assert await deploying == ("a@1", "b@2")
-        assert await member.play("s", Assignment(0, ())) == RECORDS
+        assert await member.play("s", Assignment(0, ())) == RESULT
         await member.leave("s")
     assert FakeWorkers.opened == 2
 

@@ -17,11 +17,11 @@ from referee.cluster.member import MissingCopyError
 from referee.cluster.remote_workers import RemoteWorkers
 from referee.errors import RefereeError, VoidGame
 from referee.store import HostFigures
-from referee.tournament.assignments import Assignment, Lanes
+from referee.tournament.assignments import Assignment, AssignmentResult, Lanes
 from referee.tournament.conduct import Feeder
 from referee.tournament.workers import WorkerLostError
 
-RECORDS = ["a record"]
+RESULT = AssignmentResult(["a record"])
 
 
 def make_group(client, dask_workers, said, lanes=3):
@@ -46,8 +46,8 @@ async def begin(client, workers, lane):
 
 async def play(client, workers, lane):
     task, job = await begin(client, workers, lane)
-    job.done.set_result(RECORDS)
-    assert await task == RECORDS
+    job.done.set_result(RESULT)
+    assert await task == RESULT
     return job.address
 
 
@@ -55,8 +55,8 @@ async def play_all(client, workers, lanes):
     """Play a stretch of each lane, all at the same time; return where."""
     begun = [await begin(client, workers, lane) for lane in range(lanes)]
     for task, job in begun:
-        job.done.set_result(RECORDS)
-        assert await task == RECORDS
+        job.done.set_result(RESULT)
+        assert await task == RESULT
     return [job.address for _, job in begun]
 
 
@@ -88,10 +88,10 @@ async def test_worker_whose_lanes_are_finished_gets_one_of_another_worker(client
         slow = begun[3][1].address
         for task, job in begun:
             if job.address != slow:  # both lanes end here
-                job.done.set_result(RECORDS)
+                job.done.set_result(RESULT)
                 await task
         task, job = begun[3]
-        job.done.set_result(RECORDS)
+        job.done.set_result(RESULT)
         await task
         assert await play(client, workers, 3) != slow
 
@@ -125,7 +125,7 @@ async def test_lane_of_a_lost_worker_moves_to_another_host_first(client, said):
             await begun[0][0]
         assert await play(client, workers, 0) == "tcp://b:0"
         for task, job in begun[1:]:
-            job.done.set_result(RECORDS)
+            job.done.set_result(RESULT)
             await task
 
 
@@ -139,7 +139,7 @@ async def test_figures_of_hosts_say_who_plays(client, said):
             task, job = await begin(client, workers, lane)
             begun[job.address] = task, job
         task, job = begun["tcp://10.0.0.2:1"]
-        job.done.set_result(RECORDS)
+        job.done.set_result(RESULT)
         await task
         client.lose("tcp://10.0.0.2:2")
         with pytest.raises(WorkerLostError):
@@ -148,7 +148,7 @@ async def test_figures_of_hosts_say_who_plays(client, said):
             HostFigures("10.0.0.1", playing=1, idle=0, lost=0, games=0),
             HostFigures("10.0.0.2", playing=0, idle=1, lost=1, games=1),
         ]
-        begun["tcp://10.0.0.1:1"][1].done.set_result(RECORDS)
+        begun["tcp://10.0.0.1:1"][1].done.set_result(RESULT)
         await begun["tcp://10.0.0.1:1"][0]
 
 
@@ -162,8 +162,8 @@ async def test_run_waits_for_a_worker_and_says_so_once(client, said):
         client.join("tcp://w:0")
         await settle()
         for job in client.jobs:
-            job.done.set_result(RECORDS)
-        assert await asyncio.gather(*tasks) == [RECORDS] * 3
+            job.done.set_result(RESULT)
+        assert await asyncio.gather(*tasks) == [RESULT] * 3
 
 
 async def test_process_that_died_on_a_worker_is_told(client, said):
@@ -224,7 +224,7 @@ async def test_worker_that_fails_while_it_plays_is_prepared_again_and_another_pl
         assert await play(client, workers, waiting) == other
         for task, job in begun:
             if job.address == other:
-                job.done.set_result(RECORDS)
+                job.done.set_result(RESULT)
                 await task
         assert [each.lost for each in workers.list_hosts()] == [1]
         assert await play(client, workers, 0) == other
@@ -396,8 +396,8 @@ async def test_drain_lets_a_worker_finish_what_it_plays(client, said):
         workers.drain()
         await settle()
         assert not task.done()
-        job.done.set_result(RECORDS)
-        assert await task == RECORDS
+        job.done.set_result(RESULT)
+        assert await task == RESULT
 
 
 async def test_kill_ends_what_waits_and_what_is_played(client, said):

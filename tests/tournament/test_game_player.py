@@ -298,20 +298,26 @@ async def test_a_portion_has_the_games_that_its_bots_can_hold(settings, monkeypa
     player = GamePlayer(settings)
 
     async def count(*tasks, singles=frozenset()):
-        return [
-            record.game_id for record in await player.play_portion(0, tasks, frozenset(), singles)
-        ]
+        records = await player.play_portion(0, tasks, frozenset(), singles)
+        assert player.small_portion in {None, len(records)}
+        return [record.game_id for record in records]
 
     try:
         assert await count(*tasks) == ["game-0", "game-1", "game-2", "game-3"]
+        assert player.small_portion == 4
+        assert await count(*tasks[:3]) == ["game-0", "game-1", "game-2"]
+        assert player.small_portion is None
         assert await count(make_task(7, *one), make_task(8, *one)) == ["game-7"]
+        assert player.small_portion == 1
         assert await count(*tasks, singles={"holds_four_games-1@1"}) == ["game-0"]
+        assert player.small_portion is None, "it is a single"
         unstartable = make_task(10, "holds_four_games", "exits_with_1")
         assert await count(*tasks[:2], unstartable) == ["game-0", "game-1"]
         assert await count(unstartable, *tasks) == ["game-10"]
         monkeypatch.setattr(game_player, "MAX_BOTS", 2)
         third = "holds_four_games", "holds_four_games", "holds_four_games"
         assert await count(*tasks[:2], make_task(11, *third)) == ["game-0", "game-1"]
+        assert player.small_portion == 2, "too many bots"
         mixed = make_task(9, *one), *tasks[:2]
         assert await count(*mixed, singles={"fair-1@1"}) == ["game-9"]
         assert await count(*mixed[::-1], singles={"fair-1@1"}) == ["game-1", "game-0"]
@@ -377,6 +383,7 @@ class VoidAfter:
 
     def __init__(self, portions):
         self._portions = portions
+        self.small_portion = None
 
     async def play_portion(self, _lane, missing, _suspended, _singles):
         if not self._portions:
@@ -394,7 +401,7 @@ def test_games_that_were_played_before_a_void_game_are_returned(monkeypatch, por
     imitation.runner.run = asyncio.run
     imitation.monitor.measure.return_value = None
     imitation.player = VoidAfter(portions)
-    records = worker.play_games(stretch)
+    records = worker.play_games(stretch).records
     assert [record.game_id for record in records] == [f"game-{n}" for n in range(portions)]
     with pytest.raises(VoidGame, match="no room"):
         worker.play_games(replace(stretch, bundles=(tasks[portions:],)))
@@ -420,7 +427,7 @@ def test_a_bot_inherits_no_variable_and_no_descriptor_of_its_worker(executor):
     report = executor.submit(
         worker.play_games, Assignment(0, ((make_task(1, "tells_what_it_sees", "fair"),),))
     )
-    (fault,) = report.result()[0].faults
+    (fault,) = report.result().records[0].faults
     _, environment, descriptors = map(str.strip, fault.evidence.stderr_tail.splitlines())
     seen = ast.literal_eval(environment)
     assert seen.keys() == {"PATH", "HOME", "TMPDIR", "LANG", "REFEREE_ADDRESS", "REFEREE_TOKEN"}
@@ -432,7 +439,7 @@ def test_a_bot_inherits_no_variable_and_no_descriptor_of_its_worker(executor):
 def test_forfeits_in_earlier_bundles_of_an_assignment_suspend_a_bot(executor):
     bundles = tuple((make_task(number, "exits_with_1", "fair"),) for number in range(1, 5))
     assignment = Assignment(0, bundles, Forfeits(2), least_s=60)
-    records = executor.submit(worker.play_games, assignment).result()
+    records = executor.submit(worker.play_games, assignment).result().records
     early, suspended = Cause.EXITED_EARLY, Cause.SUSPENDED
     causes = [[fault.cause for fault in record.faults] for record in records]
     assert causes == [[early], [early], [suspended], [suspended]]
