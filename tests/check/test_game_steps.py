@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from referee.check import game_steps
+from referee.check import StepVerdict, game_steps
 from referee.check.game_steps import ConcurrencySteps, half_width
 from referee.check.games import BotDecision, CheckedGame, TableSize
 from referee.rules.actions import Choice, DecisionKind
@@ -33,9 +33,9 @@ class IdleBot:
         yield None
 
 
-def played(games):
+def played(games, choice=Choice.TAKE):
     """Return games in which the bot has made one decision."""
-    decision = BotDecision(DecisionKind.TAKE_OR_LEAVE, Choice.TAKE, elapsed_us=5)
+    decision = BotDecision(DecisionKind.TAKE_OR_LEAVE, choice, elapsed_us=5)
     return [CheckedGame(game, (decision,), 0.0) for game in games]
 
 
@@ -68,3 +68,28 @@ async def test_steps_that_compare_runs_count_the_games_that_both_runs_have(
     assert (await steps.report_determinism()).happened == (
         f"yes: a new process made the same decisions {deterministic}"
     )
+
+
+async def test_bot_that_replies_differently_beside_other_games_hears_of_the_possible_reasons(
+    monkeypatch,
+):
+    """Two of the three reasons are allowed: a bot may learn, and sums of floats may depend on the size of a batch."""
+
+    async def play_concurrently(_bot, _process, games):
+        return played(games, Choice.LEAVE)
+
+    async def play_in_sequence(_bot, _process, games):
+        return played(games)
+
+    monkeypatch.setattr(game_steps, "play_concurrently", play_concurrently)
+    monkeypatch.setattr(game_steps, "play_in_sequence", play_in_sequence)
+    steps = ConcurrencySteps(IdleBot(), 2, [TableSize(RULESETS["basic"], 3)])
+    await steps.check_interleaved()
+    finding = await steps.check_separation()
+    assert finding.verdict is StepVerdict.INFO
+    assert finding.happened.splitlines()[0] == (
+        "the replies differ: reply 1 (take or leave) in basic with 3 players: played alone CHOICE_TAKE,"
+        " beside 1 game CHOICE_LEAVE"
+    )
+    for words in ("under its game_id", "learns from finished games", "size of the batch"):
+        assert words in finding.happened
