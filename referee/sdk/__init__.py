@@ -125,7 +125,8 @@ STREAM_BROKEN = 3
 _CLOSING_S = 1.0
 """After the goodbye, the bot waits at most this number of seconds until the referee closes the stream."""
 _PART_S = 0.05
-"""If a bot takes longer for its decisions in a message, the replies so far are sent before the next decision."""
+"""If a bot takes longer for its decisions in a message, the replies so far are sent before the next decision. The replies of the last
+`_PART_S` wait for the decision in progress, and are late with it if it takes too long."""
 _ACTIONS = get_args(Action)
 _WithEvents = TypeVar("_WithEvents", play_pb2.Request, play_pb2.GameEnd)
 
@@ -165,12 +166,12 @@ class Session:
         return self.receive(play_pb2.RefereeMessage.FromString(message)).SerializeToString()
 
     def receive_in_parts(self, message: play_pb2.RefereeMessage) -> Iterator[play_pb2.BotMessage]:
-        """Do the same as `receive`, but yield the bot's message in parts, so that no reply waits for slow later ones.
+        """Do the same as `receive`, but yield the bot's message in parts, so that few replies wait for slow later ones.
 
         There are several parts only if the bot decides one request after the other and takes longer than `_PART_S`, or if the
-        message has requests and also ends games. `Bot.end` may take long, so the replies are sent before the SDK calls it. If a
-        message has no requests, `Ready` is sent after `Bot.end` has returned: `Bot.end` may end the process, and a bot must not
-        exit after its `Ready`.
+        message has requests and also ends games. Parts are yielded between decisions, so a reply may wait for one slow decision.
+        `Bot.end` may take long, so the replies are sent before the SDK calls it. If a message has no requests, `Ready` is sent
+        after `Bot.end` has returned: `Bot.end` may end the process, and a bot must not exit after its `Ready`.
         """
         reply = play_pb2.BotMessage()
         for start in message.game_starts:
