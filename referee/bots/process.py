@@ -17,7 +17,7 @@ from referee.bots.attach import AttachLauncher
 from referee.bots.clock import Clock
 from referee.bots.logs import LogSettings
 from referee.bots.outbox import Cores
-from referee.bots.server import OWN, BotServer, ReachableServer, Sender, Stream
+from referee.bots.server import GRPC_LIMIT, OWN, BotServer, ReachableServer, Sender, Stream
 from referee.bots.session import Session
 from referee.errors import BotFault, Cause, Evidence, Forfeit, VoidGame
 from referee.pb import play_pb2
@@ -279,13 +279,16 @@ class BotProcess:
             self.session.fail(error)
 
     def _describe_exit(self, code: int | None) -> Forfeit | VoidGame:
-        """Return the fault of a bot that has exited with `code`, or has closed its stream if `code` is None.
+        """Return the fault of a bot that has exited with `code`, or whose stream has ended if `code` is None.
 
+        The stream ends if the bot closes it, or if gRPC closes it because a message is above `GRPC_LIMIT`.
         If the machine lacks resources, return a `VoidGame`, because the shortage may have ended the bot.
         """
         name = None
         if code is None:
             detail = "the bot closed its stream"
+            if self.session.said_hello:
+                detail += f", or sent a message of more than {GRPC_LIMIT >> 20} MiB"
         elif code < 0:
             name = signal_name(-code)
             detail, code = f"the bot was ended by {name}", None

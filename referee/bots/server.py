@@ -29,7 +29,7 @@ from referee.sandbox.monitor import cpu_ns
 from referee.sandbox.process_tree import PROCESS_TREES
 
 SERVICE = play_pb2.DESCRIPTOR.services_by_name["RefereeService"]
-_GRPC_LIMIT = 1 << 24
+GRPC_LIMIT = 1 << 24
 """The most bytes that gRPC accepts in a message. If a message is larger, gRPC closes the stream and gives no reason.
 
 This limit is far above `inbox.MESSAGE_LIMIT`, so that the referee itself sees most messages that are too large and can
@@ -42,7 +42,7 @@ _SOCKET_PATH_LIMIT = 100
 _NEVER_MS = (1 << 31) - 1
 """A time limit that gRPC never applies."""
 _OPTIONS = (
-    ("grpc.max_receive_message_length", _GRPC_LIMIT),
+    ("grpc.max_receive_message_length", GRPC_LIMIT),
     ("grpc.max_concurrent_streams", 8),
     ("grpc.max_allowed_incoming_connections", CONNECTIONS),
     ("grpc.so_reuseport", 0),

@@ -70,7 +70,7 @@ STRIKES = Expected(Cause.STRIKES, "this is strike 2 of 2")
 ILLEGAL = strike(Cause.ILLEGAL, "is not a legal reply to")
 MALFORMED = strike(Cause.MALFORMED, "")
 FLOOD = Expected(Cause.FLOOD, "the bot produced more than 200 messages or streams")
-CLOSED = Expected(Cause.CRASH, "the bot closed its stream")
+CLOSED = Expected(Cause.CRASH, "^the bot closed its stream, or sent a message of more than 16 MiB$")
 
 FAULTS = {
     "exits_with_0": exits_early("the bot exited with 0", exit_code=0),
@@ -84,10 +84,12 @@ FAULTS = {
     "speaks_http_1": NO_HELLO,
     "speaks_noise": NO_HELLO,
     "says_preface_only": NO_HELLO,
-    "has_huge_headers": replace(HANDSHAKE, detail="the bot closed its stream before its hello"),
+    "has_huge_headers": replace(HANDSHAKE, detail="^the bot closed its stream before its hello$"),
     "stops_itself_at_start": NO_HELLO,
     "exits_at_start_beside_daemon": exits_early("the bot exited with 0", exit_code=0),
-    "closes_before_hello": replace(HANDSHAKE, detail="the bot closed its stream before its hello"),
+    "closes_before_hello": replace(
+        HANDSHAKE, detail="^the bot closed its stream before its hello$"
+    ),
     "answers_before_hello": replace(HANDSHAKE, detail="the first message has no hello"),
     "says_garbage_for_hello": replace(HANDSHAKE, detail="the first message is no hello"),
     "speaks_version_2": replace(HANDSHAKE, detail="protocol version 2, the referee 1"),

@@ -229,7 +229,8 @@ def test_bot_that_is_started_by_hand_and_fails_has_closed_its_stream(here):
         game.stdout.readline()
         assert here.shell(f"cd crashes; {game.stdout.readline()}").returncode == 1
         (fault,) = json.loads(game.stdout.read())["faults"]
-    assert (fault["cause"], fault["detail"]) == ("crash", "the bot closed its stream")
+    assert fault["cause"] == "crash"
+    assert fault["detail"].startswith("the bot closed its stream, or ")
 
 
 @pytest.mark.parametrize(
