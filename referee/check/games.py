@@ -134,7 +134,12 @@ class BotSeat:
             newly_dropped = self._process.session.dropped - dropped
             if fault.cause is Cause.TIMEOUT and newly_dropped:
                 happened += f"; but {dropped_text(newly_dropped)}"
-            self.failure = self._failure(request, _expected(request, fault), happened, fault.cause)
+            expected = (
+                legal_actions_text(request.decision)
+                if fault.cause is Cause.MALFORMED
+                else _expected_text("a reply", request.time.limit_us, fault.cause)
+            )
+            self.failure = self._failure(request, expected, happened, fault.cause)
             raise
         if reply.action not in request.decision.legal:
             happened = action_text(reply.action)
@@ -162,10 +167,11 @@ class BotSeat:
         )
 
 
-def _expected(request: Request, fault: BotFault) -> str:
-    if fault.cause is Cause.MALFORMED:
-        return legal_actions_text(request.decision)
-    return f"a reply within {request.time.limit_us / 1e6:g} s"
+def _expected_text(message: str, limit_us: int, cause: Cause) -> str:
+    """Return what a bot should have done instead of a fault: send a message, or also keep its process running."""
+    if cause in PROCESS_CAUSES:
+        return f"{message}, and a process that continues to run and stays within its limits"
+    return f"{message} within {limit_us / 1e6:g} s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +224,7 @@ async def start_game(
         return await BotPlayer.join(process, seat_start, limit_us)
     except BotFault as fault:
         raise StepFailure(
-            f"a ready for the game start within {limit_us / 1e6:g} s",
+            _expected_text("a ready for the game start", limit_us, fault.cause),
             f"{fault_text(fault)}\n{previous_event or 'at the start of a game'} {game.description}",
             symptom=f"game start: {fault.cause.value}",
         ) from None
