@@ -115,7 +115,6 @@ class Inbox:
     def _receive_replies(self, message: play_pb2.BotMessage) -> None:
         accepted = late = 0
         unsolicited = int(message.HasField("hello"))
-        self.dropped += unsolicited
         for reply in message.replies:
             number = reply.decision_id
             request = None if number == READY else self._find_request(reply.game_id, number)
@@ -126,37 +125,31 @@ class Inbox:
                 late += 1
             else:
                 unsolicited += 1
-                self.dropped += number == READY  # `_find_request` counts the others
-        if not accepted or self._awaits_ready():  # ignore a superfluous ready beside a valid reply
-            for ready in message.ready:
-                request = self._find_request(ready.game_id, READY)
-                if request is not None:
-                    accepted += 1
-                    self._complete(request, b"")
-                elif self._requests.take_late_reply(ready.game_id, READY):
-                    late += 1
-                else:
-                    unsolicited += 1
+        has_reply = accepted > 0
+        for ready in message.ready:
+            request = self._find_request(ready.game_id, READY)
+            if request is not None:
+                accepted += 1
+                self._complete(request, b"")
+            elif self._requests.take_late_reply(ready.game_id, READY):
+                late += 1
+            elif not has_reply:  # ignore a superfluous ready beside a valid reply
+                unsolicited += 1
+        self.dropped += late + unsolicited
         if accepted:
             self._unsolicited = 0
             self._requests.end_message()
         if unsolicited or not (accepted or late):
             self.count_unsolicited(unsolicited or 1)
 
-    def _awaits_ready(self) -> bool:
-        return any(request.number == READY for request in self._requests.pending.values())
-
     def _find_request(self, game_id: str, number: int) -> PendingRequest | None:
-        """Return the open request of a reply or a ready. If there is none, add 1 to `dropped` and return None.
+        """Return the open request of a reply or a ready; None if there is none.
 
         A request that waits to be written has no reply yet: a bot may guess its number.
         """
         request = self._requests.pending.get(game_id)
         is_open = request is not None and request.batch is not None and request.is_open
-        if request is None or request.number != number or not is_open:
-            self.dropped += 1
-            return None
-        return request
+        return request if request is not None and request.number == number and is_open else None
 
     def _complete(self, request: PendingRequest, action: bytes) -> None:
         """Note the reply to a request: a serialised action, empty if the bot only says that it is ready."""

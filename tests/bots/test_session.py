@@ -929,6 +929,35 @@ async def test_superfluous_ready_beside_a_valid_reply_is_ignored(bot):
     assert bot.session.dropped == 0
 
 
+async def test_superfluous_ready_beside_a_valid_reply_is_ignored_while_a_game_start_waits(bot):
+    pending = await bot.request()
+    starting = asyncio.ensure_future(bot.session.start_game("h", START, LIMIT_US))
+    await run_ready_tasks()
+    message = replies(("g", 1))
+    for game in ("g", "h", *["other"] * FLOOD_QUOTA):  # the start of "h" is not written yet
+        message.ready.add(game_id=game)
+    bot.say(message)
+    assert (await pending).action == bytes_of("g", 1)
+    await run_ready_tasks()
+    assert not starting.done()
+    bot.say(ready("h"))
+    await starting
+    assert (bot.session.dropped, bot.session.failure) == (0, None)
+
+
+async def test_late_replies_and_readies_are_dropped_and_counted(bot):
+    starting = asyncio.ensure_future(bot.session.start_game("h", START, LIMIT_US))
+    await bot.timeout()
+    await expect_fault(starting)
+    await miss_deadline(bot, 1)
+    message = replies(("g", 1))
+    message.ready.add(game_id="h")
+    bot.say(message)
+    await bot.wait_until_read()
+    assert bot.session.dropped == 2
+    assert not bot.session.unresponsive
+
+
 async def test_garbage_is_a_strike_in_the_waiting_game(bot):
     pending = await bot.request()
     bot.time.pass_us(10)
