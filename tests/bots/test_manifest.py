@@ -241,7 +241,15 @@ INVALID = {
     ),
     "line break in the author": (
         HEAD.replace("A. Uthor", "A.\\nUthor") + RUN,
-        "author: must be 1 to 200 characters on one line, without control characters",
+        "author: must be 1 to 200 characters on one line, at least one of them visible, without control characters",
+    ),
+    "author of blanks": (
+        HEAD.replace("A. Uthor", " \u2003") + RUN,
+        "author: must be 1 to 200 characters on one line, at least one of them visible, without control characters",
+    ),
+    "description that cannot be seen": (
+        HEAD + 'description = "\u200b\ufeff"\n' + RUN,
+        "description: must be 1 to 200 characters on one line, at least one of them visible, without control characters",
     ),
 }
 

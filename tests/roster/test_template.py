@@ -78,7 +78,11 @@ def test_author_with_special_characters_is_kept(tmp_path):
         ({"name": ""}, "NAME: '' is not a valid name"),
         (
             {"author": "a\nb"},
-            "--author: must be 1 to 200 characters on one line, without control characters",
+            "--author: must be 1 to 200 characters on one line, at least one of them visible, without control characters",
+        ),
+        (
+            {"author": "   "},
+            "--author: must be 1 to 200 characters on one line, at least one of them visible, without control characters",
         ),
         ({"author": "a\udcffb"}, "--author: must be UTF-8 text"),
     ],
