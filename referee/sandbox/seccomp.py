@@ -64,6 +64,7 @@ _COMMON = {
     "mount_setattr": 442,
     "move_mount": 429,
     "open_tree": 428,
+    "open_tree_attr": 467,
     "pidfd_getfd": 438,
     "process_madvise": 440,
     "quotactl_fd": 443,

@@ -91,17 +91,27 @@ async def start_shim(
 async def finish_or_kill(start: Coroutine[Any, Any, _ProgramT]) -> _ProgramT:
     """Await `start` and return the program that it has started.
 
-    If the caller is cancelled, wait for the start, kill the program, and then raise CancelledError. The cancellation
-    never reaches `start`. If it reached `start_shim`, uvloop would kill only the shim and would not wait for the end
+    If the caller is cancelled, wait for the start, kill the program, and then raise CancelledError. Neither this cancellation nor a further
+    one reaches `start`. If one reached `start_shim`, uvloop would kill only the shim and would not wait for the end
     of the shim. Then the program's sandbox resources would be released while processes of the program still run.
     """
     starting = asyncio.ensure_future(start)
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
-        with suppress(Forfeit, VoidGame):
-            await (await starting).kill()
+        killing = asyncio.ensure_future(_kill_started(starting))
+        while not killing.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({killing})
+        if not killing.cancelled():
+            killing.result()
         raise
+
+
+async def _kill_started(starting: asyncio.Future[_ProgramT]) -> None:
+    """Wait for the start of a program, and kill the program."""
+    with suppress(Forfeit, VoidGame):
+        await (await starting).kill()
 
 
 def limit_options(limits: Limits) -> list[str]:

@@ -55,12 +55,24 @@ def _outermost(folders: Sequence[Path]) -> list[Path]:
 def _interpreter() -> tuple[Path, ...]:
     """Return the folders of the interpreter that runs the referee, of its virtual environment, and of the SDK."""
     prefixes = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.base_exec_prefix)}
-    return (*sorted(prefixes), _PACKAGE)
+    return (*(path for prefix in sorted(prefixes) for path in _python_files(prefix)), _PACKAGE)
 
 
 def find_interpreter() -> list[Path]:
     """Return the folders that `init.py`, process 1 of a sandbox, needs: those of the referee's interpreter, without a virtual environment."""
-    return _outermost([Path(sys.base_prefix), Path(sys.base_exec_prefix)])
+    prefixes = {Path(sys.base_prefix), Path(sys.base_exec_prefix)}
+    return _outermost([path for prefix in prefixes for path in _python_files(prefix)])
+
+
+def _python_files(prefix: Path) -> Iterator[Path]:
+    """Yield the folder in which a Python is installed. If it may contain private files, yield only what belongs to Python."""
+    if not _is_private(prefix):
+        yield prefix
+        return
+    yield from (prefix / "bin", prefix / "pyvenv.cfg")
+    for library in (prefix / "lib", prefix / "lib64"):
+        yield library / f"python{sys.version_info.major}.{sys.version_info.minor}"
+        yield from library.glob("libpython*")
 
 
 def _follow_links(program: Path, folders: Sequence[Path]) -> Iterator[Path]:

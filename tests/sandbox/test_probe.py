@@ -1,6 +1,7 @@
 """Tests that the probe notices what a program can reach."""
 
 import asyncio
+import ctypes
 import errno
 import os
 import secrets
@@ -17,7 +18,7 @@ import pytest
 from programs import LONG_TEXTS, little_memory
 
 from referee.errors import Shortage
-from referee.sandbox import Protection, State, probe
+from referee.sandbox import Protection, State, probe, probe_programs
 from referee.sandbox.probe import _prepare_folder, _try_forbidden_acts
 from referee.sandbox.process_group import ProcessGroupLauncher
 
@@ -50,6 +51,39 @@ async def test_program_that_once_leaves_its_core_does_so_by_the_scheduler(
     result = await probe._try_stopping(program, "no process has this mark")
     assert result.state is state
     assert list(left) == []
+
+
+class Kernel:
+    """Refuses all system calls but some."""
+
+    def __init__(self, allowed=()):
+        self.allowed = allowed
+
+    def syscall(self, number, *_arguments):
+        if number in self.allowed:
+            return 0  # a call that succeeds does not change the error of the call before it
+        ctypes.set_errno(errno.EPERM)
+        return -1
+
+    def unshare(self, _flags):
+        return -1
+
+
+@pytest.mark.parametrize("name", ["keyctl", "process_vm_readv"])
+def test_a_system_call_that_succeeds_is_not_taken_for_a_refused_one(name, monkeypatch):
+    calls = probe_programs._CALLS["x86_64"]
+    monkeypatch.setattr(probe_programs.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(probe_programs, "_LIBC", Kernel())
+    assert probe_programs._try_calls() == (len(calls) + 1, [])
+    monkeypatch.setattr(probe_programs, "_LIBC", Kernel({calls[name]}))
+    assert probe_programs._try_calls()[1] == [f"call {name}"]
+
+
+def test_a_machine_without_a_filter_has_no_protection_of_system_calls(monkeypatch):
+    monkeypatch.setattr(probe_programs.platform, "machine", lambda: "riscv64")
+    monkeypatch.setattr(probe_programs, "_LIBC", Kernel())
+    (reason,) = probe_programs._try_calls()[1]
+    assert "no filter" in reason
 
 
 def test_marked_processes_are_found_by_the_beginning_of_their_arguments():

@@ -31,6 +31,27 @@ def find(program, *folders):
     return [each for each in toolchains.find_toolchains(program, path) if each not in interpreter]
 
 
+@pytest.mark.parametrize("where", [".", ".local"])
+def test_of_a_python_in_a_home_folder_only_its_own_files_are_shown(home, where, monkeypatch):
+    prefix = (home / where).resolve()
+    (prefix / "bin").mkdir(parents=True)
+    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    (prefix / "lib" / name).mkdir(parents=True)
+    (prefix / "lib" / "libpython3.so").touch()
+    (prefix / "share" / "keyrings").mkdir(parents=True)
+    (home / ".ssh").mkdir()
+    for attribute in ("prefix", "base_prefix", "base_exec_prefix"):
+        monkeypatch.setattr(sys, attribute, str(prefix))
+    toolchains._interpreter.cache_clear()
+    try:
+        shown = toolchains.find_toolchains("none", "")
+    finally:
+        toolchains._interpreter.cache_clear()
+    own = [prefix / "bin", prefix / "lib" / "libpython3.so", prefix / "lib" / name]
+    assert [each for each in shown if home in each.parents or each == home] == own
+    assert toolchains.find_interpreter() == own
+
+
 def test_whole_installation_of_a_program_in_bin_is_shown(home):
     node = tool(home / ".nvm" / "v20" / "bin" / "node")
     (home / ".nvm" / "v20" / "lib").mkdir()
