@@ -49,7 +49,7 @@ _NAME = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{MAX_NAME - 1}}}")
 _LINE = re.compile(
     r"(?=.*[^\s\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff])[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}"
 )
-"""The first part demands a visible character: no white space, and nothing without a width."""
+"""The first part demands a visible character: neither white space nor one of the usual characters without a width."""
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 """Python decodes each byte of the command line that is not UTF-8 to a surrogate."""
 _SYNTAX_ERROR = re.compile(

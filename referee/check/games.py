@@ -168,10 +168,12 @@ class BotSeat:
 
 
 def _expected_text(message: str, limit_us: int, cause: Cause) -> str:
-    """Return what a bot should have done instead of a fault: send a message, or also keep its process running."""
-    if cause in PROCESS_CAUSES:
-        return f"{message}, and a process that continues to run and stays within its limits"
-    return f"{message} within {limit_us / 1e6:g} s"
+    """Return what a bot should have done instead of a fault: send a message, in time, or also keep its process running."""
+    if cause in {Cause.TIMEOUT, Cause.GAME_START_TIMEOUT, Cause.OUT_OF_TIME}:
+        return f"{message} within {limit_us / 1e6:g} s"
+    if cause in {Cause.TOO_LARGE, Cause.FLOOD, Cause.IMPERSONATION}:
+        return message
+    return f"{message}, and a process that continues to run and stays within its limits"
 
 
 @dataclass(frozen=True, slots=True)

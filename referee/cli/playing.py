@@ -248,7 +248,7 @@ def _print_seeds(tournament: Tournament, out: Output) -> None:
 
 
 def _announce(store: League, tournament: Tournament, out: Output) -> None:
-    before = len(store.forfeits(tournament.name))
+    before = store.tournament(tournament.name).stored
     out.print(
         f"{tournament.name}: {'at most ' if tournament.may_stop else ''}"
         f"{len(tournament.schedule)} games,"

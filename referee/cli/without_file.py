@@ -168,13 +168,18 @@ def save_file(file: Path, content: Mapping[str, Any], config: TournamentConfig) 
         content: the content, with folders relative to the working directory.
         config: the configuration that was made of the content.
 
-    Raises OSError if the file cannot be written.
+    Raises OSError if the file cannot be written. Then no part of it is left.
     """
     bots = [_describe(entry, file.parent.resolve()) for entry in config.bots]
     lists = {"challengers": bots[: config.challengers], "bots": bots[config.challengers :]}
     moved = {key: lists.get(key, value) for key, value in content.items()}
-    with file.open("x", encoding="utf-8") as opened:
-        opened.write(toml_file.write(moved))
+    opened = file.open("x", encoding="utf-8")
+    try:
+        with opened:
+            opened.write(toml_file.write(moved))
+    except BaseException:
+        file.unlink()
+        raise
 
 
 def _describe(entry: BotEntry, place: Path) -> str | dict[str, Any]:

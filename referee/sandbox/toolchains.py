@@ -27,7 +27,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def find_toolchains(program: str, path: str) -> list[Path]:
-    """Return the folders outside of /usr that a sandbox shows to a program, for the program itself and for its toolchain.
+    """Return the folders and files outside of /usr that a sandbox shows to a program, for the program itself and for its toolchain.
 
     Args:
         program: the name or path of the program. A name is looked up in PATH, and its links are followed. A
@@ -46,20 +46,20 @@ def find_toolchains(program: str, path: str) -> list[Path]:
 
 
 def _outermost(folders: Sequence[Path]) -> list[Path]:
-    """Return the folders that exist, are not part of the system, and do not lie in another returned folder."""
+    """Return the folders and files that exist, are not part of the system, and do not lie in another returned folder."""
     known = {folder for folder in folders if folder.exists() and not _is_system(folder)}
     return sorted(folder for folder in known if known.isdisjoint(folder.parents))
 
 
 @cache
 def _interpreter() -> tuple[Path, ...]:
-    """Return the folders of the interpreter that runs the referee, of its virtual environment, and of the SDK."""
+    """Return the folders and files of the interpreter that runs the referee, of its virtual environment, and of the SDK."""
     prefixes = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.base_exec_prefix)}
     return (*(path for prefix in sorted(prefixes) for path in _python_files(prefix)), _PACKAGE)
 
 
 def find_interpreter() -> list[Path]:
-    """Return the folders that `init.py`, process 1 of a sandbox, needs: those of the referee's interpreter, without a virtual environment."""
+    """Return the folders and files that `init.py`, process 1 of a sandbox, needs: the referee's interpreter without a virtual environment."""
     prefixes = {Path(sys.base_prefix), Path(sys.base_exec_prefix)}
     return _outermost([path for prefix in prefixes for path in _python_files(prefix)])
 
@@ -70,7 +70,7 @@ def _python_files(prefix: Path) -> Iterator[Path]:
         yield prefix
         return
     yield from (prefix / "bin", prefix / "pyvenv.cfg")
-    for library in (prefix / "lib", prefix / "lib64"):
+    for library in {(prefix / "lib").resolve(), (prefix / "lib64").resolve()}:
         yield library / f"python{sys.version_info.major}.{sys.version_info.minor}"
         yield from library.glob("libpython*")
 

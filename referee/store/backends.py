@@ -1,4 +1,4 @@
-"""What the two kinds of databases share: their URLs, the timeout for locks and the message of an error.
+"""What the two kinds of databases share: their URLs, the locks of files, the timeout for locks and the message of an error.
 
 The module `sqlite` connects to an SQLite file, `postgres` to a PostgreSQL server.
 
@@ -16,6 +16,10 @@ when the table is free.
 
 from __future__ import annotations
 
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sqlalchemy import URL, make_url
@@ -69,3 +73,36 @@ def without_password(url: URL) -> str:
 def one_line(error: DatabaseError) -> str:
     """Return the message of the database driver as one line, without the text that SQLAlchemy adds."""
     return " ".join(str(error.orig).split())
+
+
+@contextmanager
+def hold_lock_file(path: Path, where: str) -> Iterator[None]:
+    """Hold the lock of a file. When this process ends or is killed, the lock is free.
+
+    Raises UserError if another process has the lock, or if the file cannot be opened or locked. The message begins with `where` or `path`.
+    A symbolic link is refused, because the lock file is overwritten: in a league folder from a stranger, the link could lead to
+    any file of this user.
+    """
+    flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        descriptor = os.open(path, flags, 0o644)
+    except OSError as error:
+        raise UserError(f"{path}: the lock file cannot be opened: {error.strerror}") from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.read(descriptor, 32).decode("ascii", "replace").strip() or "unknown"
+            raise UserError(
+                f"{where}: another referee is playing in this league (process {owner})"
+            ) from None
+        except OSError as error:  # a network file system may have no locks
+            raise UserError(f"{path}: the file cannot be locked: {error.strerror}") from error
+        with suppress(
+            OSError
+        ):  # the disk is full: the lock holds, and only the messages of others lack the number
+            os.truncate(descriptor, 0)
+            os.write(descriptor, f"{os.getpid()}\n".encode())
+        yield
+    finally:
+        os.close(descriptor)

@@ -35,8 +35,8 @@ from referee.store import (
     schedules,
     writes,
 )
+from referee.store.backends import hold_lock_file
 from referee.store.database import Database
-from referee.store.sqlite import hold_lock_file
 
 if TYPE_CHECKING:
     from referee.result_columns import ResultColumns

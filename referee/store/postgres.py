@@ -152,7 +152,7 @@ class Postgres:
             try:
                 connection.exec_driver_sql(f"SELECT pg_advisory_lock({_REFEREE})")
             except OperationalError:
-                owner = connection.scalar(_OWNER, {"key": _REFEREE}) or "process unknown"
+                owner = connection.scalar(_OWNER) or "process unknown"
                 raise UserError(
                     f"{self.where}: another referee is playing in this league ({owner})"
                 ) from None
@@ -175,16 +175,17 @@ _SESSION = text(
     "SELECT pid, CAST(extract(epoch FROM backend_start) AS text) AS start FROM pg_stat_activity"
     " WHERE pid = pg_backend_pid()"
 )
-_END_SESSION = text(
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-    " WHERE pid = :pid AND CAST(extract(epoch FROM backend_start) AS text) = :start"
-)
 # An advisory lock cannot store who holds it. So the connection with the lock is named after this process.
 _SET_NAME = text("SELECT set_config('application_name', :name, false)")
-_OWNER = text(
-    "SELECT application_name FROM pg_locks JOIN pg_stat_activity USING (pid)"
-    " WHERE locktype = 'advisory' AND granted AND classid = 0 AND objid = :key"
+_HOLDERS = (
+    "FROM pg_locks JOIN pg_stat_activity USING (pid)"  # noqa: S608 - only a number of this module
+    f" WHERE locktype = 'advisory' AND granted AND classid = 0 AND objid = {_REFEREE}"
     " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+_OWNER = text(f"SELECT application_name {_HOLDERS}")
+_END_SESSION = text(
+    f"SELECT pg_terminate_backend(pid) {_HOLDERS}"  # noqa: S608 - a text of this module
+    " AND pid = :pid AND CAST(extract(epoch FROM backend_start) AS text) = :start"
 )
 _SNAPSHOT = text("SELECT hashtextextended(CAST(pg_current_snapshot() AS text), 0)")
 

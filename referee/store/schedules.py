@@ -35,15 +35,17 @@ def check_tournament(connection: Connection, name: str, where: str) -> None:
 
 def tournaments(connection: Connection, name: str | None = None) -> list[StoredTournament]:
     """See `League.tournaments`; if `name` is not None, return only that tournament."""
-    table = schema.tournaments.c
+    table, match = schema.tournaments.c, schema.matches.c
+    chosen = select(table.id).where(table.name == name)
     counts = (
         select(
-            schema.matches.c.tournament_id,
+            match.tournament_id,
             func.count(schema.games.c.id).label("games"),
             func.count(schema.results.c.game_id).label("stored"),
         )
         .select_from(schema.matches.join(schema.games).outerjoin(schema.results))
-        .group_by(schema.matches.c.tournament_id)
+        .where(true() if name is None else match.tournament_id.in_(chosen))
+        .group_by(match.tournament_id)
         .subquery()
     )
     columns: list[Any] = [table[field.name] for field in fields(NewTournament)]
@@ -51,7 +53,6 @@ def tournaments(connection: Connection, name: str | None = None) -> list[StoredT
     rows = connection.execute(
         select(*columns)
         .select_from(schema.tournaments.join(counts, counts.c.tournament_id == table.id))
-        .where(true() if name is None else table.name == name)
         .order_by(table.id)
     )
     return [StoredTournament(*row) for row in rows]

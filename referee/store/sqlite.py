@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import sqlite3
@@ -10,7 +9,7 @@ import stat
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
@@ -18,7 +17,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DatabaseError
 
 from referee.errors import StoreError, UserError
-from referee.store.backends import BUSY_MS, one_line
+from referee.store.backends import BUSY_MS, hold_lock_file, one_line
 
 _RETRY_S = 0.01
 """Seconds between two attempts to switch a file to WAL."""
@@ -151,39 +150,6 @@ def _identify(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-@contextmanager
-def hold_lock_file(path: Path, where: str) -> Iterator[None]:
-    """Hold the lock of a file. When this process ends or is killed, the lock is free.
-
-    Raises UserError if another process has the lock, or if the file cannot be opened or locked. The message begins with `where` or `path`.
-    A symbolic link is refused, because the lock file is overwritten: in a league folder from a stranger, the link could lead to
-    any file of this user.
-    """
-    flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
-    try:
-        descriptor = os.open(path, flags, 0o644)
-    except OSError as error:
-        raise UserError(f"{path}: the lock file cannot be opened: {error.strerror}") from error
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            owner = os.read(descriptor, 32).decode("ascii", "replace").strip() or "unknown"
-            raise UserError(
-                f"{where}: another referee is playing in this league (process {owner})"
-            ) from None
-        except OSError as error:  # a network file system may have no locks
-            raise UserError(f"{path}: the file cannot be locked: {error.strerror}") from error
-        with suppress(
-            OSError
-        ):  # the disk is full: the lock holds, and only the messages of others lack the number
-            os.truncate(descriptor, 0)
-            os.write(descriptor, f"{os.getpid()}\n".encode())
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _is_frozen(file: Path) -> bool:

@@ -20,6 +20,7 @@ PROCESS = SimpleNamespace(
     session=SimpleNamespace(dropped=0),
     change_games=lambda _: None,
 )
+MESSAGE_CAUSES = {Cause.TOO_LARGE, Cause.FLOOD, Cause.IMPERSONATION}
 PROCESS_TEXT = "a process that continues to run and stays within its limits"
 
 
@@ -55,7 +56,13 @@ async def failure_of_start(cause, monkeypatch):
     return raised.value
 
 
-@pytest.mark.parametrize("cause", sorted(PROCESS_CAUSES, key=str))
+@pytest.mark.parametrize("cause", sorted(MESSAGE_CAUSES, key=str))
+async def test_only_a_reply_is_expected_of_a_bot_that_sends_a_wrong_message(cause):
+    failure = await failure_of_decision(cause)
+    assert failure.expected == "play (DECISION_KIND_PLAY): a reply"
+
+
+@pytest.mark.parametrize("cause", sorted(PROCESS_CAUSES - MESSAGE_CAUSES, key=str))
 async def test_time_limit_is_not_expected_of_a_process_that_fails(cause, monkeypatch):
     decision = await failure_of_decision(cause)
     assert decision.expected == f"play (DECISION_KIND_PLAY): a reply, and {PROCESS_TEXT}"

@@ -11,6 +11,7 @@ import pytest
 from real_runs import SAMPLE_BOTS, place
 from tournament.config_files import FakePace, with_bots
 
+from referee import toml_file
 from referee.cli import run
 from referee.cli.without_file import RUN, check_new, read_arguments, save_file
 from referee.errors import UserError
@@ -180,6 +181,14 @@ def test_folder_that_cannot_be_used_is_refused(here, monkeypatch, number):
     with pytest.raises(UserError) as caught:
         check_new(here / "new.toml")
     assert str(caught.value) == f"--save: {here / 'new.toml'}: {os.strerror(number)}"
+
+
+def test_no_part_of_a_file_is_left_that_could_not_be_written(here, monkeypatch):
+    config, content = read_arguments(("./ann", "./bob"), DUEL, (), PACE)
+    monkeypatch.setattr(toml_file, "write", lambda _: "x = 1\n\ud800")  # the end cannot be encoded
+    with pytest.raises(UnicodeEncodeError):
+        save_file(here / "cup.toml", content, config)
+    assert not (here / "cup.toml").exists()
 
 
 def test_error_after_the_tournament_is_stored_says_how_to_resume_it(tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ import pytest
 from records import NAMES, add_bot, bot, filled
 
 from referee.errors import StoreError, UserError, write_error
-from referee.store import sqlite
+from referee.store import backends, sqlite
 from referee.store.league import League
 
 FILE = "league.db"
@@ -143,7 +143,7 @@ def test_file_system_without_locks_is_reported(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(sqlite.fcntl, "flock", fail)
+    monkeypatch.setattr(backends.fcntl, "flock", fail)
     with (
         League.open(tmp_path, create=True) as league,
         pytest.raises(UserError, match=r"/lock: the file cannot be locked: No locks available$"),
@@ -173,7 +173,7 @@ def test_league_on_a_full_disk_can_be_locked(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with League.open(tmp_path, create=True) as league:
-        monkeypatch.setattr(sqlite.os, "write", fail)
+        monkeypatch.setattr(backends.os, "write", fail)
         with (
             league.lock(),
             pytest.raises(UserError, match=r"another referee is playing .* \(process unknown\)"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import permutations
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +12,7 @@ from referee.rules.ruleset import RULESETS
 from referee.schedule import Stage
 from referee.schedule.round_robin import round_robin
 from referee.tournament.assignments import MAX_LOSSES, Forfeits, Lanes
+from referee.tournament.conduct import Feeder
 from referee.tournament.workers import WorkerLostError
 
 BOTS = ("a", "b", "c", "d")
@@ -29,6 +31,35 @@ def make_lanes(games, *, stored=(), games_in_flight=1, workers=1, suspend_after=
         workers=workers,
         suspend_after=suspend_after,
     )
+
+
+class LosingWorkers:
+    """Workers that are lost with every stretch; the first `waiting` stretches only wait.
+
+    When the last of them is lost, the feeder is drained.
+    """
+
+    stretch_s = 1.0
+
+    def __init__(self, waiting: int, lost: int) -> None:
+        self._waiting, self._lost = waiting, lost
+        self.submitted = 0
+        self.feeder = Feeder(
+            SimpleNamespace(make_task=lambda game: game),
+            make_lanes([SimpleNamespace(game_id="cup-1", lane=0, index=0, bots=BOTS)]),
+            self,
+            store_games=None,
+            on_small_portion=None,
+        )
+
+    async def submit(self, _number, _assignment):
+        self.submitted += 1
+        if self.submitted == self._waiting + self._lost:
+            self.feeder.drain()
+        raise WorkerLostError("worker 0 died", was_waiting=self.submitted <= self._waiting)
+
+    def drain(self) -> None:
+        """Do nothing: nothing waits."""
 
 
 def finish(lanes: Lanes, stretch) -> None:
@@ -268,3 +299,16 @@ def test_no_bundle_has_games_of_two_parts():
     for bundle in numbers:
         assert len({sum(number >= first for first in parts) for number in bundle}) == 1
     assert max(map(len, numbers)) == 3
+
+
+async def test_feeder_does_not_count_losses_of_a_stretch_that_only_waited():
+    workers = LosingWorkers(waiting=3 * MAX_LOSSES, lost=1)
+    await workers.feeder.feed_worker(0)
+    assert workers.submitted == 3 * MAX_LOSSES + 1
+
+
+async def test_feeder_stops_when_a_worker_is_lost_too_often_with_what_it_plays():
+    workers = LosingWorkers(waiting=2, lost=MAX_LOSSES + 5)
+    with pytest.raises(RefereeError, match="lost 3 times in a row"):
+        await workers.feeder.feed_worker(0)
+    assert workers.submitted == 2 + MAX_LOSSES
