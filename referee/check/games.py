@@ -168,7 +168,11 @@ class BotSeat:
 
 
 def _expected_text(message: str, limit_us: int, cause: Cause) -> str:
-    """Return what a bot should have done instead of a fault: send a message, in time, or also keep its process running."""
+    """Return what was expected of a bot.
+
+    Of a late bot, that is `message` within the limit; of a bot that broke a rule for messages, only `message`; of any other, also
+    a process that runs and stays within its limits.
+    """
     if cause in {Cause.TIMEOUT, Cause.GAME_START_TIMEOUT, Cause.OUT_OF_TIME}:
         return f"{message} within {limit_us / 1e6:g} s"
     if cause in {Cause.TOO_LARGE, Cause.FLOOD, Cause.IMPERSONATION}:

@@ -139,7 +139,7 @@ def run(
             except OSError as error:
                 again = resume_command(store, tournament.name, options.place)
                 raise RefereeError(
-                    f"--save: {save}: {error.strerror}; the tournament {tournament.name} is stored; to play it: {again}"
+                    f"--save: {save}: {error.strerror}; the tournament {tournament.name} is stored; resume it with: {again}"
                 ) from error
         play_to_end(store, tournament, under, interrupts, options)
 

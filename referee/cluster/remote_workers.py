@@ -78,8 +78,8 @@ class RemoteWorkers:
     async def submit(self, number: int, assignment: Assignment) -> AssignmentResult:
         """Play an assignment of lane `number` on the Dask worker of that lane. Wait until there is one.
 
-        Raises WorkerLostError if the worker is lost, or fails while it plays the assignment. Raises also the errors of
-        `DaskWorkers.wait_until_ready`.
+        Raises WorkerLostError if the worker is lost or its process fails; `was_waiting` is True if it had not begun this assignment. Also
+        raises the errors of `DaskWorkers.wait_until_ready`.
         """
         await self._dask_workers.wait_until_ready()
         if self._idle_lanes >= self._homes.keys():

@@ -65,7 +65,7 @@ def find_interpreter() -> list[Path]:
 
 
 def _python_files(prefix: Path) -> Iterator[Path]:
-    """Yield the folder in which a Python is installed. If it may contain private files, yield only what belongs to Python."""
+    """Yield `prefix`, the folder where Python is installed. If it may contain private files, yield only its `bin` and the files of Python."""
     if not _is_private(prefix):
         yield prefix
         return

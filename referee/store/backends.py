@@ -1,4 +1,4 @@
-"""What the two kinds of databases share: their URLs, the locks of files, the timeout for locks and the message of an error.
+"""Provide what SQLite and PostgreSQL share: URLs of databases, locks of files, the timeout for locks, and errors as one line.
 
 The module `sqlite` connects to an SQLite file, `postgres` to a PostgreSQL server.
 
@@ -97,7 +97,7 @@ def hold_lock_file(path: Path, where: str) -> Iterator[None]:
                 f"{where}: another referee is playing in this league (process {owner})"
             ) from None
         except OSError as error:  # a network file system may have no locks
-            raise UserError(f"{path}: the file cannot be locked: {error.strerror}") from error
+            raise UserError(f"{path}: the lock file cannot be locked: {error.strerror}") from error
         with suppress(
             OSError
         ):  # the disk is full: the lock holds, and only the messages of others lack the number

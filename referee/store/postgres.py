@@ -16,7 +16,7 @@ from referee.errors import UserError
 from referee.store.backends import BUSY_MS, one_line, without_password
 
 _CLIENT_NETWORK = {
-    "connect_timeout": 10,  # seconds, as all times without a unit
+    "connect_timeout": 10,  # seconds, like the next two
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,

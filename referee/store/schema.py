@@ -60,7 +60,10 @@ metadata = MetaData(
 
 
 class _SearchedText(TypeDecorator[str]):
-    """A text that people search for. No stored text has a NUL character, so a search for one finds nothing; PostgreSQL would refuse it."""
+    """A text in a column in which users search.
+
+    NUL characters are escaped, because PostgreSQL refuses them even in a search, which must find nothing instead.
+    """
 
     impl = String
     cache_ok = True

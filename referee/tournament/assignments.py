@@ -28,7 +28,7 @@ from referee.sandbox import Isolation
 from referee.store import HostFigures
 
 MAX_LOSSES = 3
-"""The run stops with an error when a lane has lost the worker that played it this many times in a row. The count starts again when a
+"""The run stops with an error when, this many times in a row, a worker was lost while it played games of the same lane. The count starts again when a
 worker returns from a stretch of the lane, even if it has not played all games of the stretch."""
 
 

@@ -68,7 +68,8 @@ def verify_free_games(league: League) -> int:
 class _Tables:
     """The rows of the database about the games of a tournament, or about all games if `tournament` is None.
 
-    Creating it raises Difference if a row is wrong that belongs to no played game. `check` finds the others.
+    Creating it raises Difference if a wrong row is about a game that is not in `games`: a game that is not played, or one that only the
+    table `results` assigns to this tournament. `check` finds the wrong rows of the games in `games`.
     """
 
     def __init__(self, league: League, tournament: str | None) -> None:

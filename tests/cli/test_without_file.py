@@ -203,7 +203,7 @@ def test_error_after_the_tournament_is_stored_says_how_to_resume_it(tmp_path, mo
         (row,) = json.loads(made.referee("tournament", "status", "--json").stdout)
     assert done.returncode == 1
     assert done.stderr == (
-        "referee: --save: cup.toml: No space left on device; the tournament duel is stored; to play it:"
+        "referee: --save: cup.toml: No space left on device; the tournament duel is stored; resume it with:"
         " referee tournament resume duel --league league\n"
     )
     assert row["tournament"] == "duel"

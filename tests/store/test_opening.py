@@ -146,7 +146,9 @@ def test_file_system_without_locks_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(backends.fcntl, "flock", fail)
     with (
         League.open(tmp_path, create=True) as league,
-        pytest.raises(UserError, match=r"/lock: the file cannot be locked: No locks available$"),
+        pytest.raises(
+            UserError, match=r"/lock: the lock file cannot be locked: No locks available$"
+        ),
         league.lock(),
     ):
         pytest.fail("the lock was taken")
