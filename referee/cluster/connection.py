@@ -44,6 +44,9 @@ from referee.sandbox.folders import run_folder
 CONNECT_S = 8.0
 """Timeout in seconds for connecting to a scheduler."""
 _RETRY_S = 1.0
+_MAX_FAILED_STARTS = 3
+"""`referee worker` ends when this many starts in a row have failed because a worker process ended during its start. Fewer say nothing:
+somebody may have killed the process, or the kernel for lack of memory."""
 _UNREACHABLE = (CommClosedError, ConnectionError, TimeoutError)
 """The errors of a connection that was closed or not made."""
 LOCAL = "local:"
@@ -247,16 +250,22 @@ async def serve(
         say: called with a sentence when the workers are started, and when they have ended.
 
     Raises UserError if no scheduler can be reached at first, and RefereeError if the workers cannot be started for another
-    reason than a lost connection.
+    reason than a lost connection. If a worker process only ends during its start, RefereeError comes after `_MAX_FAILED_STARTS` starts.
     """
     await check_scheduler(address, security)
+    failed_starts = 0
     while True:
         say(f"{address}: starting {len(found)} workers.")
         try:
             await run_workers(address, found, host=host, security=security)
         except (OSError, RuntimeError) as error:  # the errors of a Dask process that does not start
             if not any(isinstance(reason, _UNREACHABLE) for reason in _list_causes(error)):
-                raise _start_error(address, error) from error
+                failed_starts += 1
+                # Dask's error has a cause unless the process has just ended
+                if error.__cause__ is not None or failed_starts == _MAX_FAILED_STARTS:
+                    raise _start_error(address, error) from error
+        else:
+            failed_starts = 0
         try:
             await check_scheduler(address, security)
         except UserError:

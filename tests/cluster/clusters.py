@@ -117,6 +117,7 @@ def wait_for(port):
     pytest.fail("the scheduler does not listen")
 
 
-def workers(here, port):
-    """Start a worker on one core."""
-    return process(here, BIN / "referee", "worker", f"127.0.0.1:{port}", "--cores", 1)
+def workers(here, port, output=subprocess.DEVNULL):
+    """Start a worker on one core. `output` is as in `subprocess`."""
+    words = (BIN / "referee", "worker", f"127.0.0.1:{port}", "--cores", 1)
+    return process(here, *words, output=output)

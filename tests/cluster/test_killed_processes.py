@@ -33,13 +33,22 @@ class Cluster:
         self.where = ("--league", "far", "--cluster", f"127.0.0.1:{self.port}")
         self.scheduler = self.start(scheduler(here, self.port))
         wait_for(self.port)
-        self.nannies = [self.start(workers(here, self.port)) for _ in range(2)]
+        self.output = stack.enter_context((here.folder / "workers.txt").open("a"))
+        self.nannies = [self.start_nanny() for _ in range(2)]
         self.driver = None
         self.stored = 0
         """How many games were stored when the driver was started."""
 
     def start(self, process):
         return self.stack.enter_context(process)
+
+    def start_nanny(self):
+        return self.start(workers(self.here, self.port, self.output))
+
+    def check_nannies(self):
+        """Fail if a `referee worker` command has ended: it waits for the next scheduler."""
+        ended = [each.returncode for each in self.nannies if each.poll() is not None]
+        assert not ended, (ended, (self.here.folder / "workers.txt").read_text())
 
     def drive(self, *words):
         """Start the driver, if it is not running."""
@@ -59,6 +68,7 @@ class Cluster:
         """Wait until the driver that runs now has stored a game."""
         end = time.monotonic() + ENOUGH_S
         while self.count_games() == self.stored:
+            self.check_nannies()
             assert self.driver.poll() is None, self.driver.stdout.read()
             assert time.monotonic() < end, "no game was stored"
             time.sleep(0.05)
@@ -75,6 +85,7 @@ class Cluster:
     def kill_worker(self):
         end = time.monotonic() + ENOUGH_S
         while not (found := self.list_workers()):  # both are just being started
+            self.check_nannies()
             assert time.monotonic() < end, "no worker was started"
             time.sleep(0.1)
         self.chance.choice(found).kill()
@@ -82,7 +93,7 @@ class Cluster:
     def kill_nanny(self):
         number = self.chance.randrange(len(self.nannies))
         self.nannies[number].kill()
-        self.nannies[number] = self.start(workers(self.here, self.port))
+        self.nannies[number] = self.start_nanny()
 
     def kill_scheduler(self):
         """Kill the scheduler while the driver plays: a driver that still starts would wait for the next scheduler."""

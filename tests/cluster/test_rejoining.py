@@ -140,6 +140,26 @@ async def test_workers_that_cannot_be_started_end_the_command(run):
     assert str(ended) == "tcp://s:1: the workers cannot be started: no space"
 
 
+KILLED = RuntimeError("Nanny failed to start worker process")
+"""Dask's error if the process of a worker ends during its start."""
+
+
+async def test_workers_that_are_killed_during_their_start_are_started_again(run):
+    error, said = await run([KILLED, KILLED, None, KILLED, KeyboardInterrupt()], is_gone=False)
+    assert isinstance(error, KeyboardInterrupt)
+    again = "tcp://s:1: a worker or its connection was lost. All workers are started again."
+    assert said == ["tcp://s:1: starting 2 workers.", again] * 4 + [
+        "tcp://s:1: starting 2 workers."
+    ]
+
+
+async def test_workers_that_end_during_each_start_end_the_command(run):
+    ended, _ = await run([None, KILLED, KILLED, KILLED], is_gone=False)
+    assert str(ended) == (
+        "tcp://s:1: the workers cannot be started: Nanny failed to start worker process"
+    )
+
+
 async def test_scheduler_that_is_never_reached_ends_the_command(monkeypatch):
     async def unreachable(address, _security):
         raise UserError(f"{address}: no scheduler can be reached")
