@@ -261,8 +261,9 @@ async def serve(
         except (OSError, RuntimeError) as error:  # the errors of a Dask process that does not start
             if not any(isinstance(reason, _UNREACHABLE) for reason in _list_causes(error)):
                 failed_starts += 1
-                # Dask's error has a cause unless the process has just ended
-                if error.__cause__ is not None or failed_starts == _MAX_FAILED_STARTS:
+                *_, root = _list_causes(error)
+                # if the process has just ended, Dask knows no error of the system
+                if isinstance(root, OSError) or failed_starts == _MAX_FAILED_STARTS:
                     raise _start_error(address, error) from error
         else:
             failed_starts = 0

@@ -140,7 +140,7 @@ async def test_workers_that_cannot_be_started_end_the_command(run):
     assert str(ended) == "tcp://s:1: the workers cannot be started: no space"
 
 
-KILLED = RuntimeError("Nanny failed to start worker process")
+KILLED = failure(RuntimeError("Nanny failed to start worker process"))
 """Dask's error if the process of a worker ends during its start."""
 
 
