@@ -259,11 +259,13 @@ async def serve(
         try:
             await run_workers(address, found, host=host, security=security)
         except (OSError, RuntimeError) as error:  # the errors of a Dask process that does not start
-            if not any(isinstance(reason, _UNREACHABLE) for reason in _list_causes(error)):
+            causes = list(_list_causes(error))
+            if any(isinstance(reason, _UNREACHABLE) for reason in causes):
+                failed_starts = 0
+            else:
                 failed_starts += 1
-                *_, root = _list_causes(error)
                 # if the process has just ended, Dask knows no error of the system
-                if isinstance(root, OSError) or failed_starts == _MAX_FAILED_STARTS:
+                if isinstance(causes[-1], OSError) or failed_starts == _MAX_FAILED_STARTS:
                     raise _start_error(address, error) from error
         else:
             failed_starts = 0

@@ -145,10 +145,12 @@ KILLED = failure(RuntimeError("Nanny failed to start worker process"))
 
 
 async def test_workers_that_are_killed_during_their_start_are_started_again(run):
-    error, said = await run([KILLED, KILLED, None, KILLED, KeyboardInterrupt()], is_gone=False)
+    gone = failure(CommClosedError("Stream is closed"))
+    outcomes = [KILLED, KILLED, None, KILLED, KILLED, gone, KILLED, KeyboardInterrupt()]
+    error, said = await run(outcomes, is_gone=False)
     assert isinstance(error, KeyboardInterrupt)
     again = "tcp://s:1: a worker or its connection was lost. All workers are started again."
-    assert said == ["tcp://s:1: starting 2 workers.", again] * 4 + [
+    assert said == ["tcp://s:1: starting 2 workers.", again] * 7 + [
         "tcp://s:1: starting 2 workers."
     ]
 
