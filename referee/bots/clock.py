@@ -335,15 +335,14 @@ class PendingRequests:
         wall_us = max(1, (batch.last_reply_ns - batch.written_ns) // 1000)
         lag_us = max(0, wall_us - batch.limit_us)
         size = len(batch.requests)
-        replies = sum(request.action is not None for request in batch.requests)
+        actions = [request.action for request in batch.requests]
+        replies = size - actions.count(None)
         if replies and batch.requests[0].number != READY:
             self._slowest_us = max(self._slowest_us or 0, wall_us // replies)
-        for request in batch.requests:
-            if request.action is not None and not request.reply.done():
+        for request, action in zip(batch.requests, actions, strict=True):
+            if action is not None and not request.reply.done():
                 elapsed_us = batch.share_us(request, wall_us - lag_us)
-                timed = TimedReply(
-                    request.action, elapsed_us, lag_us, wall_us if size > 1 else 0, size
-                )
+                timed = TimedReply(action, elapsed_us, lag_us, wall_us if size > 1 else 0, size)
                 request.reply.set_result(timed)
         if self.batch is batch:
             self.batch = None

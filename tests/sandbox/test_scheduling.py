@@ -19,7 +19,7 @@ from referee.sandbox import Limits, user_ids
 from referee.sandbox.cgroups import Cgroup, Hierarchy
 from referee.sandbox.monitor import cpu_ns
 from referee.sandbox.process_tree import PROCESS_TREES
-from referee.sandbox.scheduling import Scheduler, Scheduling
+from referee.sandbox.scheduling import SEARCH_DELAY_S, Scheduler, Scheduling
 
 PATH = {"PATH": os.environ["PATH"]}
 SPIN = "while :; do :; done"
@@ -218,7 +218,9 @@ async def test_scheduling_may_change_in_any_order(start, kind):
     ("files", "is_idle", "reaches_all"),
     [({"cpu.idle"}, "1", False), ({"cpu.idle", "cgroup.freeze"}, "0", True)],
 )
-def test_stopped_program_stays_idle_if_it_cannot_be_frozen(tmp_path, files, is_idle, reaches_all):
+async def test_stopped_program_stays_idle_if_it_cannot_be_frozen(
+    tmp_path, files, is_idle, reaches_all
+):
     """SIGSTOP does not stop a process that has left the group and that no search has found."""
     for name in files:
         (tmp_path / name).write_text("0")
@@ -242,6 +244,48 @@ async def test_process_outside_the_group_is_stopped_when_the_monitor_sees_it(sta
     await until(lambda: len(runnable()) == 1)
     await program.breach()
     await until(lambda: not runnable())
+
+
+@pytest.fixture
+def searched():
+    """Return a scheduler without a cgroup, and the list to which it adds each search."""
+    searches = []
+    scheduler = Scheduler(None, lambda: searches.append("search") or [])
+    scheduler.group = NO_GROUP
+    yield scheduler, searches
+    scheduler.close()
+
+
+async def test_stopped_program_is_searched_soon(searched):
+    scheduler, searches = searched
+    scheduler.schedule(Scheduling.STOPPED)
+    assert not searches
+    await until(lambda: searches)
+
+
+@pytest.mark.parametrize("scheduling", [Scheduling.IDLE, Scheduling.NORMAL])
+async def test_program_that_plays_again_at_once_is_not_searched(searched, scheduling):
+    scheduler, searches = searched
+    scheduler.schedule(Scheduling.STOPPED)
+    scheduler.schedule(scheduling)
+    await asyncio.sleep(3 * SEARCH_DELAY_S)
+    assert not searches
+
+
+async def test_forced_stop_searches_at_once(searched):
+    scheduler, searches = searched
+    scheduler.schedule(Scheduling.STOPPED)
+    scheduler.override(Scheduling.STOPPED)
+    await asyncio.sleep(3 * SEARCH_DELAY_S)
+    assert searches == ["search"]
+
+
+async def test_program_that_has_ended_is_not_searched(searched):
+    scheduler, searches = searched
+    scheduler.schedule(Scheduling.STOPPED)
+    scheduler.close()
+    await asyncio.sleep(3 * SEARCH_DELAY_S)
+    assert not searches
 
 
 @pytest.mark.parametrize("kind", FEW_KINDS)
