@@ -7,8 +7,10 @@ the referee is not root, it cannot give a program another user id. Then the prog
 from __future__ import annotations
 
 import os
+import stat
 import threading
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -142,19 +144,16 @@ class SandboxResources:
                 self._lease.kill_processes()
             if self.cgroup is not None:
                 self.cgroup.remove()
-            while self._folders:
-                _change_owner(self._folders[-1], os.getuid())
-                self._folders.pop()
             if self._lease is not None:
+                _change_owner(self._folders, os.getuid(), self._lease.uid)
                 self._lease.release()
                 self._lease = None
 
     def _hand_over(self, uid: int, folder: Path, access: Access) -> None:
         """Make user `uid` the owner of the folders in `access`. Raises VoidGame if this user cannot read `folder`."""
-        for path in (access.scratch, access.link, access.home, *access.writable):
-            if path is not None:
-                self._folders.append(path)
-                _change_owner(path, uid)
+        given = (access.scratch, access.link, access.home, *access.writable)
+        self._folders = [path for path in given if path is not None]
+        _change_owner(self._folders, uid)
         try:
             mode = folder.stat().st_mode
         except OSError as error:
@@ -166,15 +165,41 @@ class SandboxResources:
             )
 
 
-def _change_owner(folder: Path, uid: int) -> None:
-    """Make a user, and the group of the same number, the owner of a folder and of everything in it. Follows no link.
+def _change_owner(folders: Sequence[Path], uid: int, former: int | None = None) -> None:
+    """Make a user, and the group of the same number, the owner of folders and of everything in them. Follows no link.
 
-    Errors are ignored: the program may have removed or moved a file in this moment.
+    A file that also has a name outside of the folders keeps its owner, unless its owner is `former`: where the kernel allows it, a
+    program can make a hard link to any file of the machine. Errors are ignored: the program may have removed or moved a
+    file in this moment.
+
+    Args:
+        folders: the folders; none of them lies in another.
+        uid: the new owner.
+        former: the user whose files change their owner in any case; None if there is no such user.
     """
-    with suppress(OSError):
-        for descriptor, folders, others in walk_folders(folder):
-            for name in (*folders, *others):
-                with suppress(OSError):
-                    os.chown(name, uid, uid, dir_fd=descriptor, follow_symlinks=False)
-    with suppress(OSError):
-        os.chown(folder, uid, uid, follow_symlinks=False)
+    # names of one file may lie in several of the folders
+    names = Counter(_inode(status) for *_, status in _walk(folders) if status.st_nlink > 1)
+    for descriptor, name, status in _walk(folders):
+        is_folder = stat.S_ISDIR(status.st_mode)  # its links are those of its subfolders
+        is_inside = is_folder or status.st_nlink <= max(1, names[_inode(status)])
+        if is_inside or status.st_uid == former:
+            with suppress(OSError):
+                os.chown(name, uid, uid, dir_fd=descriptor, follow_symlinks=False)
+    for folder in folders:
+        with suppress(OSError):
+            os.chown(folder, uid, uid, follow_symlinks=False)
+
+
+def _walk(folders: Iterable[Path]) -> Iterator[tuple[int, str, os.stat_result]]:
+    """Yield everything in the folders: the descriptor of the folder that contains it, its name and its status."""
+    for folder in folders:
+        with suppress(OSError):
+            for descriptor, inner, others in walk_folders(folder):
+                for name in (*inner, *others):
+                    with suppress(OSError):
+                        status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+                        yield descriptor, name, status
+
+
+def _inode(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino

@@ -205,6 +205,33 @@ def test_second_release_does_what_the_first_did_not(resources, tmp_path, monkeyp
     lease.release()
 
 
+@pytest.mark.usefixtures("own_ids")
+def test_file_with_a_name_outside_of_the_folders_keeps_its_owner(tmp_path):
+    home, work = (tmp_path / name for name in ("home", "work"))
+    for folder in (home / "store", work):
+        folder.mkdir(parents=True)
+    names = [home / "store" / "inside", home / "again", work / "inside", tmp_path / "outside"]
+    for name in (names[0], names[3]):
+        name.touch()
+    for name in names[1:3]:
+        name.hardlink_to(names[0])
+    (work / "planted").hardlink_to(names[3])
+    (home / "planted").hardlink_to(names[3])
+    tmp_path.chmod(0o755)
+    program = ProgramSpec(("true",), tmp_path, {}, Limits(), Access(home=home, writable=(work,)))
+    resources = SandboxResources(Cgroups(()), program)
+    uid, own = resources.uid, os.getuid()
+    try:
+        assert [name.stat().st_uid for name in names] == [uid, uid, uid, own]
+        assert [name.stat().st_uid for name in (home, home / "store", work)] == [uid] * 3
+        os.chown(names[3], uid + 1, -1)  # the file of another user
+        (tmp_path / "left").hardlink_to(work / "inside")  # as a program can in a folder like /tmp
+    finally:
+        resources.release()
+    assert [name.stat().st_uid for name in names] == [own, own, own, uid + 1]
+    assert [name.stat().st_uid for name in (home, home / "store", work)] == [own] * 3
+
+
 def test_program_cannot_take_the_locks():
     lease = lease_user_id()
     folders = (Path(parent, user_ids._FOLDER) for parent in user_ids._PARENTS)
