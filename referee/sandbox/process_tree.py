@@ -344,12 +344,19 @@ class ProcessTrees:
         return owner or self._marks.get(_read_mark(child))
 
     def _find_owner_by_search(self, child: int) -> int | None:
-        """Return the owner as `_owner` does, by the identity or the command line of the child."""
+        """Return the owner as `_owner` does, by the identity or the command line of the child.
+
+        A sweeper has the mark of this process, which usually has none.
+        """
         owner = self._find_owner_by_identity(child)
         if owner is not None:
             return owner
         with suppress(OSError):
-            is_sweeper = read_proc_file(f"/proc/{child}/cmdline") == _SWEEPER_ARGUMENTS
+            is_sweeper = (
+                read_proc_file(f"/proc/{child}/cmdline") == _SWEEPER_ARGUMENTS
+                # a program can imitate the command line, but only root can remove the mark of a program
+                and _read_mark(child) == _read_mark(os.getpid())
+            )
             if is_sweeper and Path(f"/proc/{child}/exe").samefile(sys.executable):
                 return os.getpid()  # the sweeper of another process of the referee
         return None

@@ -420,6 +420,28 @@ async def test_sweeper_of_another_process_is_spared_and_reaped(launch):
         await asyncio.sleep(0)
 
 
+async def test_orphan_that_imitates_a_sweeper_is_killed(python):
+    # it is a true sweeper, which waits for the end of its input: it holds the other end of the pipe itself
+    program = await python(f"""
+        import os, resource, time
+        reader, writer = os.pipe()
+        os.dup2(reader, 0)
+        os.set_inheritable(writer, True)
+        if os.fork() == 0:
+            resource.setrlimit(10, (5, 5))  # the mark of no program
+            os.execv({sweeper.SWEEPER[0]!r}, {sweeper.SWEEPER!r})
+        os.wait()
+        print("up", flush=True)
+        time.sleep(1000)
+    """)
+    assert await first_line(program) == "up"
+    (orphan,) = (each for each in descendants() if each.pid != program.process.pid)
+    while os.getsid(orphan.pid) != orphan.pid:
+        await asyncio.sleep(0.01)
+    await program.kill()
+    assert not descendants()
+
+
 @pytest.mark.parametrize(
     ("code", "reason"),
     [(127, "ends with exit code 127"), (errno.EAGAIN, "temporarily unavailable")],
