@@ -436,8 +436,9 @@ async def test_orphan_that_imitates_a_sweeper_is_killed(python):
     """)
     assert await first_line(program) == "up"
     (orphan,) = (each for each in descendants() if each.pid != program.process.pid)
-    while os.getsid(orphan.pid) != orphan.pid:
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(20):
+        while os.getsid(orphan.pid) != orphan.pid:  # noqa: ASYNC110 - there is no event for it
+            await asyncio.sleep(0.01)
     await program.kill()
     assert not descendants()
 
