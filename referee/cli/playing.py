@@ -303,12 +303,17 @@ def league_options(store: League) -> list[str]:
     `--db` is left out if the environment variable REFEREE_DB names the same database.
     """
     words = ["--league", str(store.folder)]
-    from_environment = os.environ.get(DB_VARIABLE)
-    if store.db is not None and not (
-        from_environment and url_without_password(from_environment) == store.db
-    ):
+    if store.db is not None and store.db != _db_of_variable():
         words += ["--db", store.db]
     return words
+
+
+def _db_of_variable() -> str | None:
+    """Return the URL in REFEREE_DB without its password; None without a URL, and for one that no command could use."""
+    url = os.environ.get(DB_VARIABLE)
+    with suppress(UserError):
+        return url_without_password(url) if url else None
+    return None
 
 
 def _print_other(store: League, wanted: str, name: str, out: Output) -> None:

@@ -10,6 +10,10 @@ import signal
 import pytest
 from real_runs import place, read_until
 
+from referee.cli.options import DB_VARIABLE
+from referee.cli.playing import league_options
+from referee.store.league import League
+
 pytestmark = pytest.mark.unmeasured
 MATCHES = 12
 GAMES = 2 * MATCHES
@@ -121,3 +125,18 @@ def test_database_without_a_league_is_refused(here, postgres_url):
     says = "there is no league here; `referee tournament run FILE` makes one, or choose another with --db"
     assert says in done.stderr
     assert list(here.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("variable", "is_same"),
+    [("sqlite:///{}", True), ("sqlite:////other.db", False), ("postgresql://h/cup", False)],
+)
+def test_next_command_has_the_option_unless_the_variable_means_the_same(
+    tmp_path, monkeypatch, variable, is_same
+):
+    """The option overrides the variable, so the variable may be wrong: the third one names no driver."""
+    file = tmp_path / "other.db"
+    monkeypatch.setenv(DB_VARIABLE, variable.format(file))
+    with League.open(tmp_path / "league", create=True, db=f"sqlite:///{file}") as league:
+        expected = [] if is_same else ["--db", f"sqlite:///{file}"]
+        assert league_options(league) == ["--league", str(tmp_path / "league"), *expected]
