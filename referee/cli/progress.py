@@ -269,8 +269,8 @@ class _Screen:
         if_unread()
 
     def say(self, text: str) -> None:
-        """Print a line. The live screen does not overwrite the line."""
-        self._console.print(Text(text), soft_wrap=not self._is_live)
+        """Print a line. It may contain text of a bot. The live screen does not overwrite the line."""
+        self._console.print(Text(visible(text)), soft_wrap=not self._is_live)
 
     def add(self, game: ScheduledGame, record: GameRecord) -> None:
         """Show a game that was played and stored."""
@@ -292,7 +292,7 @@ class _Screen:
             self.say(
                 f"{game.game_id}: {bot} (seat {fault.seat}),"
                 f" {'forfeit' if fault.forfeit else 'strike'}, {fault.cause.value}:"
-                f" {visible(fault.evidence.detail)}"
+                f" {fault.evidence.detail}"
             )
         elif (game.lane, str(bot)) not in self._suspended:
             self._suspended.add((game.lane, str(bot)))

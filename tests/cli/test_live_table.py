@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +12,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "store"))
 from records import faulty, filled, played
 
-from referee.cli.progress import LiveTable
+from referee.cli.options import Output
+from referee.cli.progress import LiveTable, _Screen
 from referee.ratings import checkpoint
 from referee.ratings.trueskill import Ratings, rate
 from referee.reports.selection import GameFilter, current_ratings
@@ -100,3 +102,12 @@ def test_new_run_starts_without_standings(league):
     league.add_game(record)
     table.add(row, record)
     assert ratings(table) == after(league, 1)
+
+
+def test_text_of_a_bot_cannot_control_the_terminal(league):
+    """A message of a Dask worker may contain the destination of a link that a build made."""
+    out = io.StringIO()
+    tournament = SimpleNamespace(name="cup", may_stop=False, schedule=())
+    screen = _Screen(league, tournament, Output(file=out))
+    screen.say("the link l leads to /x\x1b[2J\nreferee: all games are played")
+    assert out.getvalue() == "the link l leads to /x\\x1b[2J\\nreferee: all games are played\n"
