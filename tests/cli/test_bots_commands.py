@@ -272,7 +272,7 @@ def test_submitted_bot_can_be_retired_submitted_again_and_taken_over(here):
     assert "fair@1: the check has passed." in said
     assert said.endswith(
         "fair@1 is in the league league.\nTo rate it (games of `referee play` are not rated):"
-        " referee bots challenge fair --league league\n"
+        " referee bots challenge fair@1 --league league\n"
     )
     (row,) = json.loads(checked_output(here, "bots", "list", "--json"))
     assert row["bot"] == "fair@1"
@@ -294,6 +294,10 @@ def test_submitted_bot_can_be_retired_submitted_again_and_taken_over(here):
     assert "name: 'fair' is a bot of x in this league, and this one is by Eve" in done.stderr
     taken = checked_output(here, "bots", "submit", "fair", "--any-author")
     assert "fair@1+2 is in the league league.\n" in taken
+    manifest.write_text(manifest.read_text().replace('author = "Eve"', 'author = "x"'))
+    back = checked_output(here, "bots", "submit", "fair", "--any-author")
+    assert "fair@1 is in the league league, as it was before.\n" in back
+    assert "referee bots challenge fair@1 " in back, "the name alone means fair@1+2"
 
     file = here.tournament(bots=(), matches=1)
     file.write_text(file.read_text().replace("bots = []", 'bots = ["fair", "fair@1"]'))

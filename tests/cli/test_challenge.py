@@ -115,7 +115,7 @@ def test_submitted_bot_is_rated_by_the_command_that_is_printed(tmp_path):
         *_, last = submitted.stdout.splitlines()
         assert last == (
             "To rate it (games of `referee play` are not rated):"
-            " referee bots challenge greedy --league league"
+            " referee bots challenge greedy@1.0 --league league"
         )
         command = last.partition(": referee ")[2].split()
         logged = ("--logs", "logs", "--messages", "--json")
