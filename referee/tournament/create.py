@@ -16,7 +16,7 @@ from typing import Any
 
 from referee import deals
 from referee.bots import BotSpec
-from referee.bots.manifest import FILE_NAME, Variant, load_manifest
+from referee.bots.manifest import FILE_NAME, Manifest, Variant, load_manifest
 from referee.errors import NotFoundError, RefereeError, UserError
 from referee.records import BotId, ScheduledGame
 from referee.roster.content import hash_content
@@ -150,14 +150,7 @@ class _BotCheck:
         else:
             raise _not_found_error(config, number, f"the league has no bot {entry.text!r}")
         self._refuse_same_content(number, manifest.name)
-        for stage in config.stages:
-            if stage.ruleset.name not in manifest.rulesets:
-                raise UserError(f"{place}: rulesets: it does not play {stage.ruleset.name}")
-        for key, wanted in manifest.limits.explicit.items():
-            if wanted > (allowed := getattr(config.limits, key)):
-                raise UserError(
-                    f"{place}: limits.{key}: {wanted} is too much, {config.file} allows {allowed}"
-                )
+        _check_manifest(config, manifest, place)
 
     def _refuse_same_source(self, number: int, source: Path | BotId) -> None:
         """Remember the source of a bot. Raise UserError if an earlier bot has the same folder or version, and the same variant."""
@@ -204,6 +197,21 @@ class _BotCheck:
         return self._roster.hash_variant(bot, entry.variant)
 
 
+def _check_manifest(config: TournamentConfig, manifest: Manifest, place: Path) -> None:
+    """Raise UserError if a bot does not play a ruleset of the tournament, or sets a higher limit than the tournament allows.
+
+    `place` is the manifest's path, or `name@version` of a bot of the league.
+    """
+    for stage in config.stages:
+        if stage.ruleset.name not in manifest.rulesets:
+            raise UserError(f"{place}: rulesets: it does not play {stage.ruleset.name}")
+    for key, wanted in manifest.limits.explicit.items():
+        if wanted > (allowed := getattr(config.limits, key)):
+            raise UserError(
+                f"{place}: limits.{key}: {wanted} is too much, {config.file} allows {allowed}"
+            )
+
+
 async def enter_bots(
     config: TournamentConfig, roster: Roster, *, now_us: int, refreshes: bool = True
 ) -> tuple[BotSpec, ...]:
@@ -213,8 +221,9 @@ async def enter_bots(
     have the bot. A name means the version that is the newest before this call adds versions, as in `check_bots`. With `refreshes`,
     the copy of a bot without a folder and variant is built again if that is needed; the workers of a cluster do that themselves.
 
-    Raises UserError if two entries are the same bot or a bot is retired, and the errors of `Roster.submit` and `Roster.refresh`. Raises NotFoundError
-    if the league does not have the bot of an entry without a folder.
+    Raises UserError if two entries are the same bot, if a bot is retired, or if its copy does not fit the tournament, because its folder
+    was changed after `check_bots`. Raises the errors of `Roster.submit` and `Roster.refresh` too, and NotFoundError if the league does not
+    have the bot of an entry without a folder.
     """
     sources = [
         _find_bot(config, number, entry, roster) if entry.folder is None else entry.folder
@@ -226,6 +235,7 @@ async def enter_bots(
         spec = await _enter_bot(config, number, source, roster, now_us=now_us, refreshes=refreshes)
         if spec.bot in numbers:
             raise _twice_error(config, number, numbers[spec.bot], spec.bot)
+        _check_manifest(config, roster.manifest(spec.bot), Path(str(spec.bot)))
         numbers[spec.bot] = number
         specs.append(spec)
     return tuple(specs)

@@ -213,6 +213,25 @@ async def test_a_bot_that_does_not_play_the_ruleset_is_refused(roster, tmp_path,
     assert str(caught.value) == f"{place}: rulesets: it does not play duel"
 
 
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ('rulesets = ["basic"]\n', "rulesets: it does not play duel"),
+        ("limits.memory_mib = 9999\n", "limits.memory_mib: 9999 is too much, {} allows 1024"),
+    ],
+)
+async def test_a_bot_that_was_changed_after_the_check_is_refused(roster, tmp_path, more, says):
+    """The bots of a tournament are copied one after the other, and a build can take minutes."""
+    manifest = bot(tmp_path / "ann", "ann") / "bot.toml"
+    bot(tmp_path / "bob", "bob")
+    config = cup(tmp_path, "./ann", "./bob", ruleset="duel")
+    check_bots(config, roster)
+    manifest.write_text(more + manifest.read_text())
+    with pytest.raises(UserError) as caught:
+        await enter_bots(config, roster, now_us=1)
+    assert str(caught.value) == f"ann@1: {says.format(config.file)}"
+
+
 @pytest.mark.parametrize("by_name", [True, False])
 async def test_a_bot_that_asks_for_more_than_the_tournament_allows_is_refused(
     roster, tmp_path, by_name
