@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 
 
 class Output(Console):
-    """Standard output or standard error. If nobody can read it any more, all further output is discarded.
+    """Standard output or standard error. After an error of a write, all further output is discarded.
 
-    This is so if the reader of a pipe closes it, and if the terminal is closed. Other errors of a write, such as those
-    of a full disk, are raised.
+    The error is raised, for example that of a full disk. It is not raised if nobody can read the output any more: if the
+    reader of a pipe closes it, and if the terminal is closed.
     """
 
     @contextmanager
@@ -76,10 +76,13 @@ class Output(Console):
             self._give_up(error)
 
     def _give_up(self, error: OSError) -> None:
-        """Discard all further output if nobody can read it any more. Raise other errors of a write."""
+        """Discard all further output. Raise the error, unless it means that nobody can read the output any more.
+
+        Python keeps the text that was not written, and would write it at the end of the process, with the same error.
+        """
+        self.on_broken_pipe()
         if error.errno not in _UNREAD:
             raise error
-        self.on_broken_pipe()
 
     def on_broken_pipe(self) -> None:
         """Discard all further output. The command goes on, because a running tournament must still store its games."""

@@ -65,6 +65,12 @@ def test_closed_standard_stream_is_taken_for_the_null_device(here, closed, code)
     assert ("greedy" in done.stdout) == (">" not in closed.replace("2>", ""))
 
 
+@pytest.mark.parametrize("form", ["--json", ""])
+def test_full_disk_is_reported_in_one_line(here, form):
+    done = here.shell(f"PYTHONUNBUFFERED= referee ratings {form} > /dev/full")
+    assert (done.returncode, done.stderr) == (1, "referee: No space left on device\n")
+
+
 def test_process_that_is_started_inherits_the_null_device():
     program = """
 import os, sys, referee.cli
