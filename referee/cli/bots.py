@@ -191,7 +191,9 @@ def log(
         if build:
             from referee.cli.isolation import roster_of  # noqa: PLC0415 - loads the sandbox
 
-            output = visible(roster_of(store).build_log(found.bot), lines=True)
+            roster = roster_of(store)
+            roster.stored_copy(found)  # raises the errors about a person and a missing copy
+            output = visible(roster.build_log(found.bot), lines=True)
             write(
                 output
                 if output.strip()

@@ -370,3 +370,19 @@ def test_list_marks_retired_versions_at_80_columns(here):
     assert checked_output(here, "bots", "log", "old", "--build") == (
         "old@1 has no build output: it needs no build, or its build printed nothing.\n"
     )
+
+
+def test_build_output_of_a_missing_copy_or_a_person_is_refused(here):
+    here.bot("fair", FAIR)
+    here.bot("other", FAIR)
+    done = here.referee("play", "fair", "other", "--ruleset", "duel", "--keep")
+    assert done.returncode == 0, done.stderr
+    shutil.rmtree(here.folder / "league" / "bots" / "fair")
+    done = here.referee("bots", "log", "fair", "--build")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith("the league's copy of fair is gone; submit it again\n")
+    with here.database("league") as database:
+        database.execute("UPDATE bots SET language = 'person' WHERE name = 'fair'")
+    done = here.referee("bots", "log", "fair", "--build")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "referee: fair@1 is a person, not a bot\n"
