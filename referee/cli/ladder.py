@@ -128,15 +128,16 @@ def make_ladder(
 
     if not 0 < minutes < math.inf:
         raise UserError("--minutes: it must be a number above 0")
-    _check_number(store, len(bots), ruleset)
     content = {
-        "name": f"ladder-{ruleset}",
+        "name": "ladder",  # name and budget, which the user did not give, are replaced below
         "bots": bots,
         "ruleset": ruleset,
         "seats": seats,
-        "budget": max(1, seats * len(bots)),  # replaced below
+        "budget": min(max(1, seats * len(bots)), MAX_GAMES),
     }
-    config = make_config(_LADDER, toml_file.check(content, TournamentFile, _LADDER))
+    file = toml_file.check(content, TournamentFile, _LADDER)
+    _check_number(store, len(bots), ruleset)
+    config = make_config(_LADDER, file)
     if games < seats:
         raise UserError(
             f"--games: {games} are too few; a match at a table of {seats} has {seats} games"
@@ -147,6 +148,7 @@ def make_ladder(
     return replace(
         config,
         file=_LADDER,
+        name=f"ladder-{ruleset}",
         budget=None,
         stages=(stage,),
         schedule=LADDER,

@@ -33,6 +33,11 @@ def test_ladder_has_all_bots_and_as_many_whole_matches_as_fit(league):
         ((BOTS, "linko", 2, 60, 1), "ladder run: ruleset: unknown ruleset 'linko'"),
         ((BOTS, "duel", 3, 60, 1), "ladder run: seats: duel has 2 players, not 3"),
         ((BOTS, "basic", 0, 60, 1), "ladder run: seats: basic has 2 to 5 players, not 0"),
+        (
+            (BOTS, "basic", 1_000_000, 60, 1),
+            "ladder run: seats: basic has 2 to 5 players, not 1000000",
+        ),
+        ((("x",) * 201, "Linko", 2, 60, 1), "ladder run: ruleset: unknown ruleset 'Linko'"),
         ((BOTS, "basic", 4, 60, 1), "ladder run: bots: 3 do not fill the 4 seats of a table"),
         (
             (BOTS, "basic", 2, 1, 1),
@@ -51,6 +56,7 @@ def test_wrong_options_are_refused(league, options, says):
     with pytest.raises(UserError) as caught:
         make_ladder(league, *options)
     assert str(caught.value).startswith(says.replace("LEAGUE", str(league.where)))
+    assert len(caught.value.args) == 1
 
 
 @pytest.mark.extended("plays two ladders")
