@@ -174,6 +174,7 @@ def _write(path: Path, data: bytes) -> None:
         unfinished.write_bytes(data)
         unfinished.replace(path)
     except OSError as error:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
         raise write_error(str(path), error) from error
+    finally:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)  # it is there after an error or Ctrl-C

@@ -6,10 +6,13 @@ import json
 import shutil
 import zipfile
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 from real_runs import SEED, place
 from strangers import ask_a_stranger
+
+from referee.cli.verify import _write
 
 QUESTION = "Compare this commitment with the one shown before the first game: {}\n"
 
@@ -141,6 +144,19 @@ def test_unwritable_output_is_refused(here):
     ):
         done = here.referee("tournament", "export", "cup", "--output", output)
         assert (done.returncode, done.stdout, done.stderr) == (2, "", f"referee: {says}\n")
+
+
+def test_interrupted_export_leaves_no_file(tmp_path, monkeypatch):
+    write = Path.write_bytes
+
+    def write_and_interrupt(file, data):
+        write(file, data)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_bytes", write_and_interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        _write(tmp_path / "cup.zip", b"data")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_unknown_tournament_is_refused(here):
