@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -43,6 +45,13 @@ _NO_THREAD = "can't start new thread"
 """The message of Python's RuntimeError if the machine lacks threads."""
 _MAX_WORD = 100
 """A longer word is cut before it is compared with known names, because the time grows with its length."""
+_UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+"""Unicode categories of characters that a terminal executes or hides."""
+_UNSEEN_OTHERS = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
+)
+"""Matches the characters of other categories that are hidden: those with Unicode's property Default_Ignorable_Code_Point, and
+U+2800, the Braille pattern without dots."""
 
 
 class Cause(Enum):
@@ -249,6 +258,11 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ` (did you mean 'NAME'?)` with `find_similar`, for a message; an empty text if no known name is similar."""
     similar = find_similar(word, known)
     return "" if similar is None else f" (did you mean {similar!r}?)"
+
+
+def is_unseen(char: str) -> bool:
+    """Return True if a terminal executes or hides a character. White space other than control characters is not hidden."""
+    return unicodedata.category(char) in _UNSEEN or _UNSEEN_OTHERS.match(char) is not None
 
 
 def cut_middle(text: str, most: int) -> str:

@@ -22,7 +22,7 @@ from typing import Annotated, Any, TypeVar, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, WithJsonSchema
 from pydantic_core import ErrorDetails
 
-from referee.errors import UserError, cut_middle, find_similar
+from referee.errors import UserError, cut_middle, find_similar, is_unseen
 
 MAX_KIB = 128
 """The largest size of a file, in KiB."""
@@ -46,10 +46,7 @@ _MAX_SUGGESTIONS = 20
 """Only this many unknown keys are compared with the known ones, because each comparison takes a part of a millisecond."""
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _NAME = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{MAX_NAME - 1}}}")
-_LINE = re.compile(
-    r"(?=.*[^\s\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff])[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}"
-)
-"""The first part demands a visible character: neither white space nor one of the usual characters without a width."""
+_LINE = re.compile(r"(?=.*\S)[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 """Python decodes each byte of the command line that is not UTF-8 to a surrogate."""
 _SYNTAX_ERROR = re.compile(
@@ -98,12 +95,13 @@ def _check_name(text: str) -> str:
 
 
 def _check_line(text: str) -> str:
-    if _LINE.fullmatch(text) is None:
+    if _SURROGATE.search(text) is not None:
+        raise ValueError("must be UTF-8 text")
+    is_blank = all(char.isspace() or is_unseen(char) for char in text)
+    if is_blank or _LINE.fullmatch(text) is None:
         raise ValueError(
             "must be 1 to 200 characters on one line, at least one of them visible, without control characters"
         )
-    if _SURROGATE.search(text) is not None:
-        raise ValueError("must be UTF-8 text")
     return text
 
 
@@ -115,7 +113,8 @@ def text_schema(pattern: re.Pattern[str]) -> WithJsonSchema:
 Name = Annotated[str, AfterValidator(_check_name), text_schema(_NAME)]
 """The name of a bot or a tournament: easy to type in a shell and safe in a file name."""
 Line = Annotated[str, AfterValidator(_check_line), text_schema(_LINE)]
-"""One line of 1 to 200 characters without control characters, safe to print and not blank."""
+"""One line of 1 to 200 characters without control characters. At least one character is visible, but others may be hidden, so print
+it with `visible`."""
 
 Model = TypeVar("Model", bound=BaseModel)
 Opener = Callable[[Path, int], int]

@@ -28,7 +28,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints
 
 from referee.clocks import SECOND_US
-from referee.errors import UserError, did_you_mean
+from referee.errors import UserError, did_you_mean, is_unseen
 from referee.rules.ruleset import Counts, Group, card_name
 
 _SURELY_NOT = 0.001
@@ -39,8 +39,8 @@ _MILLISECOND_US = 1_000
 _FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """A spreadsheet takes a text for a formula if it begins with one of these characters (the last four are the wide forms of
 the others), or with a tab or a carriage return, which are always escaped."""
-_UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-"""Unicode categories of characters that a terminal executes or hides."""
+_AS_EMOJI = "\ufe0f"
+"""A hidden character that asks for a coloured picture of the symbol before it, such as a heart."""
 
 NOTHING = "-"
 """The text for a missing value."""
@@ -49,7 +49,8 @@ NOTHING = "-"
 def visible(text: str, *, lines: bool = False) -> str:
     r"""Escape all characters that a terminal would execute or hide.
 
-    The escape character becomes `\x1b`, for example.
+    The escape character becomes `\x1b`, for example. U+FE0F stays after a symbol, because most emoji have it: so texts that
+    differ only in this character look the same.
 
     Args:
         text: any text.
@@ -57,10 +58,13 @@ def visible(text: str, *, lines: bool = False) -> str:
     """
     if lines:
         return "\n".join(visible(line.expandtabs()) for line in text.split("\n"))
-    return "".join(
-        char.encode("unicode_escape").decode() if unicodedata.category(char) in _UNSEEN else char
-        for char in text
-    )
+    return "".join(map(_make_visible, text, f" {text}"))
+
+
+def _make_visible(char: str, before: str) -> str:
+    """Escape a character if a terminal would execute or hide it; `before` is the character before it."""
+    is_emoji = char == _AS_EMOJI and unicodedata.category(before) == "So"
+    return char if is_emoji or not is_unseen(char) else char.encode("unicode_escape").decode()
 
 
 def quoted(output: str) -> str:

@@ -248,7 +248,7 @@ INVALID = {
         "author: must be 1 to 200 characters on one line, at least one of them visible, without control characters",
     ),
     "description that cannot be seen": (
-        HEAD + 'description = "\u200b\ufeff"\n' + RUN,
+        HEAD + 'description = "\u200b\ufeff\u061c\u3164\u2800\ufe0f"\n' + RUN,
         "description: must be 1 to 200 characters on one line, at least one of them visible, without control characters",
     ),
 }

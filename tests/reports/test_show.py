@@ -24,6 +24,10 @@ from referee.rules.ruleset import JOKER, Layer, count_cards, layer_name
         ("evil\u202egnp.exe", r"evil\u202egnp.exe"),
         ("zero\u200bwidth\u2028", r"zero\u200bwidth\u2028"),
         ("\udcff", r"\udcff"),
+        ("\u3164\u034f\u061c\u2800", r"\u3164\u034f\u061c\u2800"),
+        ("tag\U000e0100", r"tag\U000e0100"),
+        ("\u2764\ufe0f", "\u2764\ufe0f"),
+        ("\u2764\ufe0f\ufe0f a\ufe0f", "\u2764\ufe0f\\ufe0f a\\ufe0f"),
         ("[bold]no markup[/]", "[bold]no markup[/]"),
     ],
 )
