@@ -269,12 +269,11 @@ def _print_record(record: GameRecord, seed: str, position: Position | None) -> N
     """Print a record. Decisions and times do not include the moves before the `position`."""
     if position is None:
         show_record(record)
-        console.print(f"To deal the same cards: --seed {shlex.quote(seed)}", soft_wrap=True)
+        again = "To deal the same cards"
     else:
         show_record(replace(record, moves=record.moves[len(position.opening) :]))
-        console.print(
-            f"To give the bots the same seeds: --seed {shlex.quote(seed)}", soft_wrap=True
-        )
+        again = "To give the bots the same seeds"
+    write(f"{again}: --seed {shlex.quote(seed)}")  # Rich would replace tabs
 
 
 def _select_ruleset(name: str, players: int) -> Ruleset:

@@ -94,6 +94,12 @@ def played(monkeypatch):
 
 
 @pytest.mark.usefixtures("played")
+def test_seed_is_printed_as_it_was_typed(here):
+    done = here.referee("play", GREEDY, RANDOM, "--ruleset", "duel", "--seed", "a\tb")
+    assert done.stdout.endswith("To deal the same cards: --seed 'a\tb'\n")
+
+
+@pytest.mark.usefixtures("played")
 def test_game_is_stored_when_the_database_is_free_again(here, monkeypatch):
     monkeypatch.setattr("referee.store.database._TRY_S", 0.0)
     problems = iter([StoreError("locked"), StoreError("locked")])
