@@ -42,7 +42,7 @@ from referee.cli.options import (
 )
 from referee.errors import BotFault, Forfeit, RefereeError, UserError, count_text
 from referee.match.replay import Difference
-from referee.records import GameRecord, Reply, Request, name_seats
+from referee.records import BotId, GameRecord, Reply, Request, name_seats
 from referee.reports.formats import duration, group_name, quoted, visible
 from referee.reports.playthrough import Narrator, seat_view
 from referee.roster import find_bot
@@ -86,7 +86,9 @@ def debug(
     seat: Annotated[
         int | None,
         typer.Option(
-            "--seat", min=0, help="The seat. By default that of the bot with the same name."
+            "--seat",
+            min=0,
+            help="The seat. By default that of the same version, or else of the bot with the same name.",
         ),
     ] = None,
     league: LeagueOption = DEFAULT_LEAGUE,
@@ -115,7 +117,7 @@ def debug(
         raise UserError(f"{game}: {move!r} is not the number of a move")
     is_path = "/" in bot or (bot != "" and toml_file.is_folder(Path(bot)))
     folder = Path(bot) if is_path else None
-    name = load_manifest(folder).name if folder else bot.partition("@")[0]
+    wanted = BotId(load_manifest(folder).name, "") if folder else BotId.parse(bot)
     with League.open(league, create=False, db=db) as store:
         record = store.record(game_id)
         moves = len(record.moves)
@@ -123,7 +125,7 @@ def debug(
             raise UserError(
                 f"{game}: {game_id} ends with move {moves}; choose a number from 0 to {moves}"
             )
-        stored = find_stored_seat(store, record, _choose_seat(record, name, seat))
+        stored = find_stored_seat(store, record, _choose_seat(record, wanted, seat))
         found: Path | StoredBot = folder or _find_version(store, record, bot, stored.seat)
         settings = choose_logs(logs, messages=messages)
 
@@ -152,17 +154,18 @@ def debug(
         raise typer.Exit(UNSOUND)
 
 
-def _choose_seat(record: GameRecord, name: str, seat: int | None) -> int:
-    """Return the number of the seat from `--seat`, or else of the bot with this name."""
+def _choose_seat(record: GameRecord, bot: BotId, seat: int | None) -> int:
+    """Return the number of the seat from `--seat`, or else that of the version `bot`, or else that of the bot with its name."""
     if seat is not None:
         if seat >= len(record.seating):
             last = len(record.seating) - 1
             raise UserError(f"--seat: {record.game_id} has the seats 0 to {last}")
         return seat
-    seats = [number for number, each in enumerate(record.seating) if each.name == name]
+    named = [number for number, each in enumerate(record.seating) if each.name == bot.name]
+    seats = [number for number in named if record.seating[number] == bot] or named
     if len(seats) != 1:
         bots = ", ".join(f"{number} {each}" for number, each in enumerate(record.seating))
-        found = f"{name} has several seats" if seats else f"no bot is called {name}"
+        found = f"{bot.name} has several seats" if seats else f"no bot is called {bot.name}"
         raise UserError(f"{record.game_id}: {found}; choose a seat with --seat: {bots}")
     return seats[0]
 

@@ -8,6 +8,8 @@ import pytest
 from played import record
 from real_runs import SAMPLE_BOTS, place
 
+from referee.cli.debug import _choose_seat
+from referee.errors import UserError
 from referee.records import BotId
 from referee.roster.roster import enter_person, person_id
 from referee.store.league import League
@@ -198,3 +200,20 @@ def test_person_cannot_be_debugged(tmp_path):
         done = here.referee("bots", "debug", "ada", "played")
         assert done.returncode == 2
         assert done.stderr == "referee: ada@person is a person, not a bot\n"
+
+
+@pytest.mark.parametrize(
+    ("bot", "seat"),
+    [("mine@1", 0), ("mine@1+2", 1), ("other@1", 2), ("other@2", 2), ("mine@2", None)],
+)
+def test_seat_is_that_of_the_version_or_else_of_the_name(bot, seat):
+    seating = tuple(map(BotId.parse, ("mine@1", "mine@1+2", "other@1")))
+    game = replace(record("basic", 3), game_id="cup-1", seating=seating)
+    if seat is not None:
+        assert _choose_seat(game, BotId.parse(bot), None) == seat
+        return
+    with pytest.raises(UserError) as caught:
+        _choose_seat(game, BotId.parse(bot), None)
+    assert str(caught.value) == (
+        "cup-1: mine has several seats; choose a seat with --seat: 0 mine@1, 1 mine@1+2, 2 other@1"
+    )
