@@ -69,6 +69,7 @@ def list_bots(
 
     Example: referee bots list
     """
+    check_format(BotRow, as_json=as_json, as_csv=as_csv, columns=columns)
     with League.open(league, create=False, db=db) as store:
         rows = [row for row in _rows(store) if retired or row.retired_at_us is None]
     keep = ("retired_at_us",) if retired else ()
@@ -182,7 +183,7 @@ def log(
 
     Example: referee bots log greedy --limit 1
     """
-    check_format(as_json=as_json, as_csv=as_csv)
+    check_format(LogRow, as_json=as_json, as_csv=as_csv)
     for option, given in (("--json", as_json), ("--csv", as_csv), ("--limit", limit is not None)):
         if build and given:
             raise UserError(f"--build, {option}: choose one of them")

@@ -17,6 +17,7 @@ from referee.cli.options import (
     JsonOption,
     LeagueOption,
     WideOption,
+    check_format,
     console,
     is_move_number,
     show_rows,
@@ -86,6 +87,7 @@ def list_games(
 
     Example: referee game list --tournament demo --fault crash
     """
+    check_format(GameRow, as_json=as_json, as_csv=as_csv, columns=columns)
     if cause is not None and cause not in {each.value for each in Cause}:
         causes = ", ".join(each.value for each in Cause)
         raise UserError(f"--fault: unknown fault {cause!r}; choose one of {causes}")

@@ -158,7 +158,7 @@ def show_rows(
 
     Raises UserError if both `as_json` and `as_csv` are true, or if there is no such column.
     """
-    check_format(as_json=as_json, as_csv=as_csv)
+    check_format(row_type, as_json=as_json, as_csv=as_csv, columns=columns)
     fields = None if columns is None else find_fields(row_type, columns)
     if as_json:
         write(json_text([dict(items_of(row, fields)) for row in rows]))
@@ -187,10 +187,14 @@ def print_notes(notes: Iterable[str]) -> None:
         console.print(note)
 
 
-def check_format(*, as_json: bool, as_csv: bool) -> None:
-    """Raise UserError if both `as_json` and `as_csv` are true."""
+def check_format(
+    row_type: type, *, as_json: bool, as_csv: bool, columns: str | None = None
+) -> None:
+    """Raise UserError where `show_rows` does. A command calls this first, because its rows may take long to compute."""
     if as_json and as_csv:
         raise UserError("--json, --csv: choose one of them")
+    if columns is not None:
+        find_fields(row_type, columns)
 
 
 def write(text: str) -> None:

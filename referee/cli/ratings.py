@@ -68,7 +68,8 @@ def ratings(
     if context.invoked_subcommand is not None:
         _refuse_options(context, context.invoked_subcommand)
         return
-    check_format(as_json=as_json, as_csv=as_csv)
+    row_type = RatingRow if bot is None else HistoryRow
+    check_format(row_type, as_json=as_json, as_csv=as_csv, columns=columns)
     choice = GameFilter(ruleset=ruleset, seats=seats)
     rows: Sequence[RatingRow | HistoryRow]
     with League.open(league, create=False, db=db) as store:
@@ -81,7 +82,7 @@ def ratings(
             if not (as_json or as_csv):
                 _show_diagrams(title, rows)
     show_rows(
-        RatingRow if bot is None else HistoryRow,
+        row_type,
         rows,
         title=title,
         as_json=as_json,

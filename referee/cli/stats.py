@@ -74,7 +74,7 @@ def pairs(
 
     Example: referee stats pairs --tournament demo
     """
-    check_format(as_json=as_json, as_csv=as_csv)
+    check_format(PairRow, as_json=as_json, as_csv=as_csv, columns=columns)
     rows = _pairs(league, db, GameFilter(tournament=tournament, ruleset=ruleset, seats=seats))
     show_rows(
         PairRow, rows, title="pairs", as_json=as_json, as_csv=as_csv, wide=wide, columns=columns
@@ -142,7 +142,7 @@ def settled(
 
     Example: referee stats settled --tournament demo
     """
-    check_format(as_json=as_json, as_csv=as_csv)
+    check_format(NeighbourRow, as_json=as_json, as_csv=as_csv, columns=columns)
     choice = GameFilter(tournament=tournament, ruleset=ruleset, seats=seats)
     with League.open(league, create=False, db=db) as store:
         judged = judge_games(store, choice, confidence=confidence, margin=margin)
@@ -181,7 +181,7 @@ def transitivity(
 
     Example: referee stats transitivity --tournament demo
     """
-    check_format(as_json=as_json, as_csv=as_csv)
+    check_format(TransitivityRow, as_json=as_json, as_csv=as_csv, columns=columns)
     choice = GameFilter(tournament=tournament, ruleset=ruleset, seats=seats)
     with League.open(league, create=False, db=db) as store:
         analysed = analyses(choice.columns(store))
@@ -220,7 +220,7 @@ def show_seats(
 
     Example: referee stats seats --ruleset basic
     """
-    check_format(as_json=as_json, as_csv=as_csv)
+    check_format(SeatWorthRow, as_json=as_json, as_csv=as_csv, columns=columns)
     choice = GameFilter(tournament=tournament, ruleset=ruleset)
     rows = _effects(league, db, choice, seat_figures, seat_worth_rows)
     show_rows(
@@ -249,7 +249,7 @@ def machines(
 
     Example: referee stats machines --tournament demo
     """
-    check_format(as_json=as_json, as_csv=as_csv)
+    check_format(MachineRow, as_json=as_json, as_csv=as_csv, columns=columns)
     choice = GameFilter(tournament=tournament, ruleset=ruleset)
     with League.open(league, create=False, db=db) as store:
         by_ruleset = choice.columns(store).by_ruleset()
@@ -288,7 +288,7 @@ def luck(
 
     Example: referee stats luck
     """
-    check_format(as_json=as_json, as_csv=as_csv)
+    check_format(LuckRow, as_json=as_json, as_csv=as_csv, columns=columns)
     choice = GameFilter(tournament=tournament, ruleset=ruleset)
     rows = _effects(league, db, choice, luck_figures, luck_rows)
     show_rows(
@@ -320,7 +320,7 @@ def collusion(
 
     Example: referee stats collusion --tournament demo
     """
-    check_format(as_json=as_json, as_csv=as_csv)
+    check_format(CollusionRow, as_json=as_json, as_csv=as_csv, columns=columns)
     choice = GameFilter(tournament=tournament, ruleset=ruleset, seats=seats)
     rows = _effects(league, db, choice, collusion_figures, collusion_rows)
     show_rows(

@@ -130,7 +130,7 @@ def plan(
 
     Example: referee tournament plan tournaments/demo.toml
     """
-    check_format(as_json=as_json, as_csv=as_csv)
+    check_format(PlanRow, as_json=as_json, as_csv=as_csv)
     pace = LeaguePace(league, db)
     config = load_tournament(file, pace)
     check_entries(config, league, db)
@@ -215,7 +215,8 @@ def status(
 
     Example: referee tournament status demo
     """
-    check_format(as_json=as_json, as_csv=as_csv)
+    row_type = TournamentRow if name is None else StatusRow
+    check_format(row_type, as_json=as_json, as_csv=as_csv, columns=columns)
     if name is not None and as_json and columns is not None:
         raise UserError("--columns: not allowed with NAME and --json, which print several tables")
     with League.open(league, create=False, db=db) as store:
@@ -320,9 +321,10 @@ def standings(
 
     Example: referee tournament standings demo --by points
     """
-    check_format(as_json=as_json, as_csv=as_csv)
     if by not in _ORDERS:
         raise UserError(f"--by: unknown order {by!r}; choose one of {', '.join(_ORDERS)}")
+    row_type = RatingRow if by == "rating" else PointsRow
+    check_format(row_type, as_json=as_json, as_csv=as_csv, columns=columns)
     choice = GameFilter(tournament=name)
     with League.open(league, create=False, db=db) as store:
         if by == "rating":

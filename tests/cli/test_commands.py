@@ -34,6 +34,7 @@ from referee.reports.statistics import (
 )
 from referee.reports.tournament_rows import StatusRow, TournamentRow
 from referee.reports.verdicts import TransitivityRow
+from referee.store.league import League
 
 GAMES = 12
 MORE_COMMANDS = pytest.mark.extended("starts more commands")
@@ -226,6 +227,14 @@ def test_pipe_and_wide_show_all_columns(here):
     assert "hidden" not in wide
     assert "strikes" in wide
     assert here.shell("unset COLUMNS; referee ratings | cat").stdout == wide
+
+
+@pytest.mark.parametrize("command", [command for command, *_ in ROWS])
+def test_wrong_column_is_refused_before_the_league_is_read(here, monkeypatch, command):
+    monkeypatch.setattr(League, "open", None)
+    done = here.referee(*command, "--columns", "typo")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("referee: --columns: no column 'typo'; there are ")
 
 
 def test_chosen_columns_are_printed_as_table_json_and_csv(here):
