@@ -102,6 +102,11 @@ def read_arguments(
                 f"{option}: not allowed with a tournament file; change the key in {arguments[0]}"
             )
         return load_tournament(Path(arguments[0]), pace), None
+    for argument in arguments:
+        if argument.endswith(".toml") and not toml_file.is_folder(Path(argument)):
+            raise UserError(
+                f"FILE|BOT: {argument} is a tournament file; give one file and nothing else, or only bots"
+            )
     ruleset = given.get("ruleset")
     # An unknown ruleset may be no valid name either. It must not be reported a second time as a wrong name.
     name = ruleset if ruleset in RULESETS else _NAME

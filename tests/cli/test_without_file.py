@@ -142,6 +142,15 @@ def test_text_that_looks_like_a_number_needs_no_quotes():
         assert content[key] == value
 
 
+@pytest.mark.parametrize("others", [("a.toml",), ("./ann", "greedy")])
+def test_tournament_file_beside_other_arguments_is_refused(here, others):
+    reason = "is a tournament file; give one file and nothing else, or only bots"
+    assert error_of("cup.toml", *others, keys={}) == f"FILE|BOT: cup.toml {reason}"
+    assert error_of(*others[1:], "cup.toml", "bob", keys={}) == f"FILE|BOT: cup.toml {reason}"
+    (here / "ann").rename(here / "bot.toml")
+    read_arguments(("./bot.toml", "./bob"), DUEL, (), PACE)
+
+
 @pytest.mark.usefixtures("here")
 def test_unknown_folder_is_named_with_its_place():
     assert error_of("./ann", "./eve") == "tournament run: bots[1]: './eve': no such folder"
