@@ -55,7 +55,7 @@ from referee.rules.ruleset import RULESETS, Ruleset
 from referee.sandbox import Isolation
 from referee.sandbox.launcher import Launcher
 from referee.store.database import write_patiently
-from referee.store.league import League
+from referee.store.league import League, url_without_password
 from referee.tournament.config_file import MAX_SECONDS, MIN_SECONDS, ClocksTable, check_bank
 from referee.tournament.config_reader import make_clocks
 from referee.tournament.game_player import make_free_task, play_free_game
@@ -352,7 +352,7 @@ async def _load_bots(
         specs = []
         for seat, text in enumerate(texts):
             if not _is_path(text):
-                specs.append(await _find_version(text, roster, options.league))
+                specs.append(await _find_version(text, roster, options))
             elif roster is not None and options.keep:
                 specs.append((await roster.submit(Path(text), now_us=now_us())).spec)
             else:
@@ -365,9 +365,10 @@ async def _load_bots(
         return tuple(specs)
 
 
-async def _find_version(text: str, roster: Roster | None, league: Path) -> BotSpec:
-    """Return a bot of the league. Build its copy again if that is needed."""
+async def _find_version(text: str, roster: Roster | None, options: _BotOptions) -> BotSpec:
+    """Return a bot of the league; `roster` is None if there is no league. Build its copy again if that is needed."""
     if roster is None:
+        league = options.league if options.db is None else url_without_password(options.db)
         raise UserError(f"BOTS: {text!r} is neither a folder nor a bot of the league {league}")
     try:
         spec = roster.active_spec(text)

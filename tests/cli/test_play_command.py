@@ -93,6 +93,13 @@ def played(monkeypatch):
     monkeypatch.setattr("referee.cli.play.play_free_game", play)
 
 
+def test_unknown_bot_is_reported_with_the_database_that_was_searched(here):
+    for options, league in (((), "league"), (("--db", "sqlite:///a.db"), "sqlite:///a.db")):
+        done = here.referee("play", GREEDY, "eve", *options)
+        says = f"BOTS: 'eve' is neither a folder nor a bot of the league {league}"
+        assert (done.returncode, done.stderr) == (2, f"referee: {says}\n")
+
+
 @pytest.mark.usefixtures("played")
 def test_seed_is_printed_as_it_was_typed(here):
     done = here.referee("play", GREEDY, RANDOM, "--ruleset", "duel", "--seed", "a\tb")
