@@ -134,6 +134,7 @@ class _BotCheck:
     def check(self, number: int) -> None:
         """Check one bot, and remember it for the later ones. Call this in the order of the file."""
         config, roster, entry = self._config, self._roster, self._config.bots[number]
+        place: Path | BotId
         if entry.folder is not None:
             self._refuse_same_source(number, entry.folder)
             manifest = load_manifest(entry.folder, entry.variant)
@@ -143,7 +144,7 @@ class _BotCheck:
         elif roster is not None:
             bot = _find_bot(config, number, entry, roster).bot
             self._refuse_same_source(number, bot)
-            manifest, place = roster.manifest(bot), Path(str(bot))
+            manifest, place = roster.manifest(bot), bot
             if entry.variant is not None:
                 manifest = entry.variant.apply(manifest)
                 roster.check_author(manifest, roster.folder(bot))
@@ -197,7 +198,7 @@ class _BotCheck:
         return self._roster.hash_variant(bot, entry.variant)
 
 
-def _check_manifest(config: TournamentConfig, manifest: Manifest, place: Path) -> None:
+def _check_manifest(config: TournamentConfig, manifest: Manifest, place: Path | BotId) -> None:
     """Raise UserError if a bot does not play a ruleset of the tournament, or sets a higher limit than the tournament allows.
 
     `place` is the manifest's path, or `name@version` of a bot of the league.
@@ -235,7 +236,7 @@ async def enter_bots(
         spec = await _enter_bot(config, number, source, roster, now_us=now_us, refreshes=refreshes)
         if spec.bot in numbers:
             raise _twice_error(config, number, numbers[spec.bot], spec.bot)
-        _check_manifest(config, roster.manifest(spec.bot), Path(str(spec.bot)))
+        _check_manifest(config, roster.manifest(spec.bot), spec.bot)
         numbers[spec.bot] = number
         specs.append(spec)
     return tuple(specs)
