@@ -111,7 +111,6 @@ class BotProcess:
         )
         self._token = secrets.token_hex(16)
         self._bots = bots
-        self._bots[self._token] = self
         self._clock = Clock.from_loop()
         self.session = Session(
             self._token,
@@ -134,6 +133,9 @@ class BotProcess:
         self._reachable: ReachableServer | None = None
         """The server, if other programs can reach it too; None before the start, and in a sandbox."""
         self._stopping: asyncio.Task[None] | None = None
+        bots[self._token] = (
+            self  # last: only `stop` removes it, and nobody stops a bot whose creation fails
+        )
 
     @classmethod
     async def start(

@@ -153,6 +153,13 @@ async def test_cancelled_start_leaves_no_process_token_or_folder(pool):
     assert not list(pool._folder.iterdir())
 
 
+async def test_bot_that_gets_no_folder_is_not_listed(tmp_path):
+    pool = BotPool(ProcessGroupLauncher(), Clocks(), max_processes=2, folder=tmp_path / "gone")
+    with pytest.raises(VoidGame, match="no room for a bot's folder"):
+        await pool.acquire(0, spec("a"))
+    assert not pool._running
+
+
 async def test_no_process_is_started_during_a_search_for_a_flooder(pool, monkeypatch):
     bot = await pool.acquire(0, spec("a"))
     await bot.session.start_game("g", b"\x0a\x03\x0a\x01g", 20_000_000)
