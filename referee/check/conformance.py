@@ -109,9 +109,9 @@ async def check_bot(
         clocks: the time limits for the bot; None for the defaults of `Clocks`.
         logs: where to write what the bot prints; None for nowhere.
         chosen: the names of the steps to run. Other steps are skipped; later steps assume that the bot would pass them.
-        discard: called with the copy if the check is interrupted and has made a new copy.
+        discard: called with the copy if the check is interrupted.
 
-    The check leaves no process running, and no files except the copy and the logs. Raises `VoidGame` if the machine
+    The check leaves no process running, and no files except the copy, which is temporary, and the logs. Raises `VoidGame` if the machine
     lacks the resources to run the bot.
     """
     measurements = Measurements()
@@ -123,7 +123,7 @@ async def check_bot(
         try:
             await run.run()
         except BaseException:
-            if start_up.copy is not None and start_up.copy.is_new:
+            if start_up.copy is not None:
                 discard(start_up.copy)
             raise
     return run.report()

@@ -120,7 +120,7 @@ class StartUpSteps:
         assert self.manifest is not None  # noqa: S101 - `read_manifest` has run
         command = " ".join(self.manifest.build.command) if self.manifest.build else ""
         try:
-            self.copy = copy = await self._workshop.copy(self._folder)
+            self.copy = copy = await self._workshop.copy(self._folder, is_kept=False)
         except BuildError as error:
             raise StepFailure(
                 "packages that can be fetched from a registry"

@@ -238,7 +238,7 @@ class Roster:
         check_path(folder)
         if not any_author:
             self.check_author(load_manifest(folder, variant), folder)
-        copy = await self._workshop.copy(folder, variant=variant)
+        copy = await self._workshop.copy(folder, variant=variant, is_kept=False)
         return self.add_copy(copy, folder, now_us=now_us, any_author=any_author)
 
     async def submit_variant(self, bot: BotId, variant: Variant, *, now_us: int) -> Submission:
@@ -257,10 +257,12 @@ class Roster:
         _check_owner(manifest, versions, folder, any_author=False)
 
     def discard_unused(self, copy: Copy) -> None:
-        """Remove `copy`, unless the league has a version of the bot with the same content.
+        """Remove `copy` if it is new, unless the league has a version of the bot with the same content.
 
-        If the database fails, the copy stays, because the league may use it.
+        If it is not new, another command has made it and may play with it. If the database fails, the copy stays, because the league may use it.
         """
+        if not copy.is_new:
+            return
         with suppress(StoreError):
             self._workshop.discard(copy, self._use(copy))
 
@@ -273,12 +275,11 @@ class Roster:
     def add_copy(
         self, copy: Copy, folder: Path, *, now_us: int, any_author: bool = False
     ) -> Submission:
-        """Add `copy`, which the workshop has made of `folder`, as `submit` does.
+        """Add `copy`, which the workshop has made of `folder`, as `submit` does, and make it permanent.
 
         The author is checked again, because the manifest may have changed, and another process may have added a bot of this name.
         Raises `UserError` as `submit` does, and also if the copy is missing, because another command has discarded
-        it. After a `UserError` or Ctrl-C, the copy is removed, unless the league uses its content. After a
-        `StoreError` it stays, so that the caller can try again.
+        it. After a `UserError` or Ctrl-C, `discard_unused` removes the copy. After a `StoreError` it stays, so that the caller can try again.
         """
         manifest = copy.manifest
         before: list[StoredBot] = []
@@ -291,6 +292,7 @@ class Roster:
                 raise UserError(
                     f"{home}: the league's copy of {manifest.name} is gone; submit it again"
                 )
+            self._workshop.keep(copy)
             same = [row for row in before if row.content_hash == copy.content_hash]
             taken = {row.version for row in before}
             return same[0] if same else _new_row(copy, folder, taken, now_us)

@@ -138,7 +138,7 @@ class Workshop:
         With `from_copy`, `source` has the files of another copy. Then `.gitignore` files have no effect: they had it when
         the other copy was made, and some of them may have been left out themselves.
         With `is_kept` False, as for a game that is not stored, a new copy is temporary: a later call for the same bot removes it if it was
-        unused for an hour. Until then, the same content is not built again. A call with True makes the copy permanent.
+        unused for an hour. Until then, the same content is not built again. `keep` and a call with True make the copy permanent.
 
         Raises `UserError` if the manifest is wrong or changes meanwhile, if the folder cannot be copied or is among the league's copies, or
         if `content_hash` is given and the content has another hash; `BuildError` if the build fails; `VoidGame` as `build` does; and `Shortage`
@@ -173,8 +173,9 @@ class Workshop:
                         build_s, is_new = await self._finish(manifest, home), True
                     if is_kept:
                         (home / _PASSING).unlink(missing_ok=True)
-                    elif (home / _PASSING).exists():
-                        (home / _PASSING).touch()
+                    else:
+                        with suppress(FileNotFoundError):  # the copy is permanent
+                            os.utime(home / _PASSING)
                     _remove_unused(folder)
         return Copy(manifest, taken.content_hash, manifest.spec(home / FOLDER), build_s, is_new)
 
@@ -205,12 +206,12 @@ class Workshop:
         return await self.copy(source, content_hash, from_copy=True)
 
     async def copy_variant(self, name: str, content_hash: str, variant: Variant) -> Copy:
-        """Copy a bot of the league with a changed manifest, and build the copy.
+        """Copy a bot of the league with a changed manifest, and build the copy. A new copy is temporary.
 
         Raises `UserError` if the league's copy of the bot is missing, and the errors of `copy`.
         """
         with self._sources_of_copy(name, content_hash) as source:
-            return await self.copy(source, variant=variant, from_copy=True)
+            return await self.copy(source, variant=variant, from_copy=True, is_kept=False)
 
     def hash_folder(self, source: Path, variant: Variant | None) -> str:
         """Return the content hash that the copy of a bot's folder would have.
@@ -264,6 +265,11 @@ class Workshop:
     def manifest(self, name: str, content_hash: str) -> Manifest:
         """Return the manifest of a copy. Raises `UserError` if the copy is missing."""
         return load_manifest(self.folder(name, content_hash))
+
+    def keep(self, copy: Copy) -> None:
+        """Make a temporary copy permanent."""
+        home = self._home(copy.manifest.name, copy.content_hash)
+        (home / _PASSING).unlink(missing_ok=True)
 
     def discard(self, copy: Copy, use: AbstractContextManager[bool]) -> None:
         """Remove a copy, unless the league uses it. If the same content is submitted later, `copy` makes and builds a new copy.
@@ -448,5 +454,6 @@ def _remove_unused(folder: Path) -> None:
     """Remove the copies of a bot that are not kept and were not used for an hour. The caller holds the lock of `folder`."""
     before_s = time.time() - _PASSING_S
     for mark in folder.glob(f"*/{_PASSING}"):
-        if mark.stat().st_mtime < before_s:
-            _remove_copy(mark.parent)
+        with suppress(FileNotFoundError):  # `keep` has removed the mark
+            if mark.stat().st_mtime < before_s:
+                _remove_copy(mark.parent)

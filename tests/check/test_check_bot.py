@@ -100,12 +100,9 @@ def text_of(report, name):
     return f"{finding.expected}\n{finding.happened}\n{finding.output}"
 
 
-@pytest.mark.parametrize("is_new", [True, False], ids=["new copy", "copy of before"])
-async def test_interrupted_check_gives_its_new_copy_to_discard(tmp_path, is_new):
+async def test_interrupted_check_gives_its_copy_to_discard(tmp_path):
     workshop = Workshop(tmp_path / "league", ProcessGroupLauncher(), on_build=print)
     folder = bot_folder(tmp_path / "suspect", "good")
-    if not is_new:
-        await workshop.copy(folder)
 
     def interrupt(_number, name):
         if name == "start":
@@ -120,7 +117,8 @@ async def test_interrupted_check_gives_its_new_copy_to_discard(tmp_path, is_new)
             on_step=lambda _: None,
             discard=discarded.append,
         )
-    assert [copy.manifest.name for copy in discarded] == (["suspect"] if is_new else [])
+    assert [copy.manifest.name for copy in discarded] == ["suspect"]
+    assert (discarded[0].spec.folder.parent / "passing").exists()
 
 
 @MORE

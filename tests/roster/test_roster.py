@@ -581,6 +581,28 @@ async def test_discarded_copy_is_built_again(shop, tmp_path):
     assert again.spec.folder.exists()
 
 
+async def test_copy_that_another_command_has_made_is_not_discarded(shop, tmp_path):
+    mine = make(tmp_path / "mine", more=BUILD.format("cp source run"))
+    playing = await shop.workshop.copy(mine, is_kept=False)
+    await shop.submit(make(tmp_path / "theirs", author="Bob"))
+    with pytest.raises(UserError, match="'ann' is a bot of Bob in this league"):
+        shop.roster.add_copy(await shop.workshop.copy(mine, is_kept=False), mine, now_us=7)
+    assert playing.spec.folder.exists()
+    make_old(shop)
+    await shop.workshop.copy(make(tmp_path / "other", source="b"), is_kept=False)
+    assert not playing.spec.folder.exists()
+
+
+async def test_copy_that_two_submissions_check_is_kept_if_one_of_them_fails(shop, tmp_path):
+    mine = make(tmp_path / "mine")
+    first, second = [await shop.workshop.copy(mine, is_kept=False) for _ in range(2)]
+    shop.roster.discard_unused(second)
+    submission = shop.roster.add_copy(first, mine, now_us=7)
+    make_old(shop)
+    await shop.workshop.copy(make(tmp_path / "other", source="b"), is_kept=False)
+    assert shop.roster.is_ready(submission.spec.bot)
+
+
 async def test_copy_whose_removal_was_cut_short_is_made_again(shop, tmp_path, monkeypatch):
     mine = make(tmp_path / "mine")
     copy = await shop.workshop.copy(mine)
