@@ -26,6 +26,8 @@ time is checked only after each test."""
 _MAX_RULES_S = 10.0
 """The most CPU time to parse all `.gitignore` files of a folder and to test all its paths by their rules."""
 _STARS = re.compile(r"\*+")
+_ALL_BELOW = re.compile(r"/\*\*(/?)$")
+"""Matches the end of a rule such as `model/**` or `model/**/`. `pathspec` would apply it to the folder too; `model/**/*` means what git means by it."""
 _SET = re.compile(r"\[([!^]?\]?[^\]]*)")
 """Matches a set of characters, such as `[a-z]`, up to its end or up to the end of a class in it, such as `[[:digit:]]`."""
 
@@ -115,7 +117,7 @@ def _parse(file: Path, data: bytes) -> GitIgnoreSpec:
         with warnings.catch_warnings():
             # about `[[]`, which other programs may read as a set in a set
             warnings.simplefilter("ignore", FutureWarning)
-            return GitIgnoreSpec.from_lines(lines)
+            return GitIgnoreSpec.from_lines(_ALL_BELOW.sub(r"/**/*\1", line) for line in lines)
     except re.error as error:
         raise UserError(f"{file}: {error.msg}") from error
     except ValueError as error:

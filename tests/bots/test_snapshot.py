@@ -108,8 +108,18 @@ def test_ignored_files_are_left_out_if_the_bot_is_built(bot, tmp_path):
         "\r\n*.log\r\n\r\nonly\r",
         "a\x0conly\na\x85only\na\u2028only\n*.log",
         "[[]x\nbuild[[1]\n*.l[]o]g\n[a||o]nly\nsrc/[!:a]*\n",
+        "src/**\n!src/a.log\nbuild1/**\n!/**/a\n",
+        "src/**/\nbuild1/**/\n",
     ],
-    ids=["patterns", "byte order mark", "carriage returns", "other line separators", "brackets"],
+    ids=[
+        "patterns",
+        "byte order mark",
+        "carriage returns",
+        "other line separators",
+        "brackets",
+        "content of a folder",
+        "subfolders of a folder",
+    ],
 )
 def test_ignore_rules_match_those_of_git(bot, tmp_path, rules):
     """Compare with the files that git lists for the same folder."""
