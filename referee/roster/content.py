@@ -19,6 +19,9 @@ FOLDER = "bot"
 _FIRST_LINES, _LAST_LINES = 15, 25
 """How many lines of a failed build's output are shown."""
 
+_TARFILE_ERRORS = (KeyError, RecursionError, ValueError)
+"""What `tarfile` raises for a hard link to nowhere, for a long chain of hard links, and for a name with a NUL character."""
+
 
 class BuildError(UserError):
     """The build of a bot has failed, or the fetch of its packages before it."""
@@ -83,10 +86,10 @@ def extract(archive: IO[bytes], scratch: Path) -> Path:
     folder = scratch / FOLDER
     folder.mkdir()
     try:
-        with copy_errors(folder), tarfile.open(fileobj=archive) as files:
+        with copy_errors(folder), tarfile.open(fileobj=archive, mode="r:") as files:
             for member in files:
                 _extract_member(files, member, folder)
-    except (tarfile.TarError, UserError, KeyError) as error:  # KeyError: a hard link leads nowhere
+    except (tarfile.TarError, UserError, *_TARFILE_ERRORS) as error:
         raise UserError(f"the archive of a bot cannot be unpacked: {error}") from error
     return folder
 

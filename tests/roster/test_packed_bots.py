@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gzip
 import io
 import os
 import tarfile
@@ -188,9 +189,22 @@ async def test_copy_is_not_that_of_a_hash_with_the_same_beginning(source, tmp_pa
         here.spec("packed", similar)
 
 
-async def test_damaged_archive_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    "archive",
+    [
+        b"no archive",
+        gzip.compress(archive_of(("a", tarfile.REGTYPE, "")))[:-9],
+        archive_of(("\u00e9\0", tarfile.REGTYPE, "")),
+        archive_of(
+            ("0", tarfile.REGTYPE, ""),
+            *((f"{number + 1}", tarfile.LNKTYPE, f"{number}") for number in range(1200)),
+        ),
+    ],
+    ids=["no archive", "half a compressed archive", "name with NUL", "long chain of hard links"],
+)
+async def test_damaged_archive_is_refused(tmp_path, archive):
     with pytest.raises(UserError, match="the archive of a bot cannot be unpacked"):
-        await workshop(tmp_path).unpack(b"no archive", "00", tmp_path)
+        await workshop(tmp_path).unpack(archive, "00", tmp_path)
 
 
 async def test_full_disk_does_not_mean_that_the_archive_is_damaged(source, tmp_path, monkeypatch):
