@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from pathspec import GitIgnoreSpec
+from pathspec.pattern import RegexPattern
 
 from referee.errors import UserError
 
@@ -56,14 +58,23 @@ class _RulesTimer:
             )
 
 
+class _Rule(NamedTuple):
+    """A line of a `.gitignore` file."""
+
+    regex: re.Pattern[str]
+    """Matches the whole path of a file or folder, relative to the folder of the `.gitignore` file. The path of a folder ends with `/`."""
+    is_ignored: bool
+    """Whether the rule ignores what it matches; False for a rule with `!`."""
+
+
 @dataclass(frozen=True, slots=True)
 class IgnoreFiles:
     """The `.gitignore` files on the path from the copied folder to one of its subfolders. `start` makes one without files."""
 
     timer: _RulesTimer
     """The timer of the copied folder."""
-    rules: tuple[tuple[PurePosixPath, GitIgnoreSpec], ...] = ()
-    """The rules of each file, with the folder of the file."""
+    rules: tuple[tuple[PurePosixPath, Sequence[_Rule]], ...] = ()
+    """The rules of each file, last rule first, with the folder of the file."""
 
     @classmethod
     def start(cls, folder: Path) -> IgnoreFiles:
@@ -87,17 +98,17 @@ class IgnoreFiles:
 
         Raises `UserError` if all files together take too long.
         """
-        is_ignored = False
-        for base, rules in self.rules:
+        for base, rules in reversed(self.rules):
             text = f"{path.relative_to(base)}{'/' if is_folder else ''}"
             with self.timer.measure():
-                matched = rules.check_file(text).include
-            is_ignored = is_ignored if matched is None else matched
-        return is_ignored
+                last = next((rule for rule in rules if rule.regex.fullmatch(text)), None)
+            if last is not None:
+                return last.is_ignored
+        return False
 
 
-def _parse(file: Path, data: bytes) -> GitIgnoreSpec:
-    """Return the rules in the content of a `.gitignore` file. Raises `UserError` if there are too many, or if one is wrong."""
+def _parse(file: Path, data: bytes) -> Sequence[_Rule]:
+    """Return the rules in the content of a `.gitignore` file, last rule first. Raises `UserError` if there are too many, or if one is wrong."""
     # as git does: it skips a byte order mark, and only \n and \r\n end a line
     text = data.decode("utf-8-sig", errors="replace").removesuffix("\n")
     lines = [line.removesuffix("\r") for line in text.split("\n")]
@@ -117,8 +128,21 @@ def _parse(file: Path, data: bytes) -> GitIgnoreSpec:
         with warnings.catch_warnings():
             # about `[[]`, which other programs may read as a set in a set
             warnings.simplefilter("ignore", FutureWarning)
-            return GitIgnoreSpec.from_lines(_ALL_BELOW.sub(r"/**/*\1", line) for line in lines)
+            spec = GitIgnoreSpec.from_lines(_ALL_BELOW.sub(r"/**/*\1", line) for line in lines)
     except re.error as error:
         raise UserError(f"{file}: {error.msg}") from error
     except ValueError as error:
         raise UserError(f"{file}: {error}") from error
+    return [
+        _Rule(_match_whole(pattern.regex), pattern.include is True)
+        for pattern in reversed(list(spec.patterns))
+        if isinstance(pattern, RegexPattern) and pattern.regex is not None
+    ]
+
+
+def _match_whole(regex: re.Pattern[str]) -> re.Pattern[str]:
+    """Return a regular expression for a whole path, from one of `pathspec`.
+
+    `pathspec` searches, and finds also the folders on the path. But git decides about a folder before it looks at what is in it.
+    """
+    return regex if regex.pattern.startswith("^") else re.compile(f"(?s:.*){regex.pattern}")

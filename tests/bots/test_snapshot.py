@@ -110,6 +110,9 @@ def test_ignored_files_are_left_out_if_the_bot_is_built(bot, tmp_path):
         "[[]x\nbuild[[1]\n*.l[]o]g\n[a||o]nly\nsrc/[!:a]*\n",
         "src/**\n!src/a.log\nbuild1/**\n!/**/a\n",
         "src/**/\nbuild1/**/\n",
+        "*\n!*/\n!a\n",
+        "/**\n!src/\n!src/a.log\n",
+        "a\n*.log\n!build1/\n!src/\n",
     ],
     ids=[
         "patterns",
@@ -119,6 +122,9 @@ def test_ignored_files_are_left_out_if_the_bot_is_built(bot, tmp_path):
         "brackets",
         "content of a folder",
         "subfolders of a folder",
+        "all but the files of a name",
+        "all but a file in a folder",
+        "files in folders that are kept",
     ],
 )
 def test_ignore_rules_match_those_of_git(bot, tmp_path, rules):
