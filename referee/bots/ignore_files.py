@@ -23,8 +23,8 @@ IGNORE_FILE = ".gitignore"
 MAX_IGNORE_BYTES = 64 << 10
 """The largest size of a `.gitignore` file."""
 _MAX_RULES, _MAX_STARS = 1000, 3
-"""The most lines in a `.gitignore` file, and the most runs of `*` in a line. The time to test a path grows quickly with both, and the CPU
-time is checked only after each test."""
+"""The most lines in a `.gitignore` file, and the most runs of `*` in a line. The time to test a path by a line grows
+quickly with the stars: at worst it is about a second, and the CPU time is checked only after that."""
 _MAX_RULES_S = 10.0
 """The most CPU time to parse all `.gitignore` files of a folder and to test all its paths by their rules."""
 _STARS = re.compile(r"\*+")
@@ -46,10 +46,13 @@ class _RulesTimer:
         self._left_s = _MAX_RULES_S
 
     @contextmanager
-    def measure(self) -> Iterator[None]:
-        """Measure the CPU time of a block. Raises `UserError` after it if all blocks together took more than `_MAX_RULES_S`."""
+    def measure(self) -> Iterator[float]:
+        """Measure the CPU time of a block. Yields the value of `time.thread_time` at which the block must end.
+
+        Raises `UserError` after the block if all blocks together took more than `_MAX_RULES_S`.
+        """
         began_s = time.thread_time()
-        yield
+        yield began_s + self._left_s
         self._left_s -= time.thread_time() - began_s
         if self._left_s < 0:
             raise UserError(
@@ -100,10 +103,12 @@ class IgnoreFiles:
         """
         for base, rules in reversed(self.rules):
             text = f"{path.relative_to(base)}{'/' if is_folder else ''}"
-            with self.timer.measure():
-                last = next((rule for rule in rules if rule.regex.fullmatch(text)), None)
-            if last is not None:
-                return last.is_ignored
+            with self.timer.measure() as end_s:
+                for rule in rules:
+                    if rule.regex.fullmatch(text):
+                        return rule.is_ignored
+                    if time.thread_time() > end_s:
+                        break
         return False
 
 

@@ -4,11 +4,12 @@ import os
 import shutil
 import socket
 import subprocess
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
 from referee.bots import ignore_files, snapshot
+from referee.bots.ignore_files import IgnoreFiles
 from referee.errors import Shortage, UserError
 
 
@@ -222,14 +223,24 @@ def test_gitignore_that_takes_long_to_match_is_refused(bot, tmp_path, text, says
 def test_rules_of_all_gitignores_together_have_a_limit_of_cpu_time(bot, tmp_path, monkeypatch):
     (bot / ".gitignore").write_text("*a\n")
     (bot / "src" / ".gitignore").write_text("*b\n")
-    # Each reading of the clock is 1 s later: to read a file takes 1 s, and so does a test of a path by the rules of a file.
+    # Each reading of the clock is 1 s later: to read a file takes 1 s, and to test a path by the only rule of a file takes 2 s.
     monkeypatch.setattr(ignore_files.time, "thread_time", itertools.count().__next__)
-    monkeypatch.setattr(ignore_files, "_MAX_RULES_S", 9.5)
+    monkeypatch.setattr(ignore_files, "_MAX_RULES_S", 17.5)
     assert refusal(bot, tmp_path) == (
-        f"{bot}: its .gitignore files take more than 9.5 s of CPU time; write fewer rules, or rules with fewer `*`"
+        f"{bot}: its .gitignore files take more than 17.5 s of CPU time; write fewer rules, or rules with fewer `*`"
     )
-    monkeypatch.setattr(ignore_files, "_MAX_RULES_S", 10)
+    monkeypatch.setattr(ignore_files, "_MAX_RULES_S", 18)
     assert snapshot.take(bot, tmp_path / "copy", built=True)
+
+
+def test_test_of_a_path_ends_at_the_limit_of_cpu_time(bot, monkeypatch):
+    readings = itertools.count()  # each reading of the clock is 1 s later
+    monkeypatch.setattr(ignore_files.time, "thread_time", readings.__next__)
+    monkeypatch.setattr(ignore_files, "_MAX_RULES_S", 20)
+    files = IgnoreFiles.start(bot).add(PurePosixPath(), bot / ".gitignore", b"*a*a*b\n" * 1000)
+    with pytest.raises(UserError, match="take more than 20 s of CPU time"):
+        files.match(PurePosixPath("a" * 255), is_folder=False)
+    assert next(readings) < 30
 
 
 @pytest.mark.parametrize(
