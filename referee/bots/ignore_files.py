@@ -115,13 +115,17 @@ class IgnoreFiles:
 def _parse(file: Path, data: bytes) -> Sequence[_Rule]:
     """Return the rules in the content of a `.gitignore` file, last rule first. Raises `UserError` if there are too many, or if one is wrong."""
     # as git does: it skips a byte order mark, and only \n and \r\n end a line
-    text = data.decode("utf-8-sig", errors="replace").removesuffix("\n")
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    text = data.decode("utf-8-sig", errors="surrogateescape").removesuffix("\n")
+    lines = [_strip_spaces(line.removesuffix("\r")) for line in text.split("\n")]
     if len(data) > MAX_IGNORE_BYTES or len(lines) > _MAX_RULES:
         raise UserError(f"{file}: more than {MAX_IGNORE_BYTES >> 10} KiB or {_MAX_RULES} lines")
     for number, line in enumerate(lines, 1):
-        if line.startswith("#"):
+        if line.startswith("#") or not line.strip():
             continue
+        if line[-1].isspace() and line[-1] != " ":  # `pathspec` would strip it
+            raise UserError(
+                f"{file}: line {number}: a rule ends in white space that is no space; remove it"
+            )
         if len(_STARS.findall(line)) > _MAX_STARS:
             raise UserError(f"{file}: line {number}: more than {_MAX_STARS} wildcards in a rule")
         if any("[:" in inner for inner in _SET.findall(line)):
@@ -143,6 +147,13 @@ def _parse(file: Path, data: bytes) -> Sequence[_Rule]:
         for pattern in reversed(list(spec.patterns))
         if isinstance(pattern, RegexPattern) and pattern.regex is not None
     ]
+
+
+def _strip_spaces(line: str) -> str:
+    """Return a line without the spaces at its end, as git reads it: a space after a backslash stays."""
+    stripped = line.rstrip(" ")
+    backslashes = len(stripped) - len(stripped.rstrip("\\"))
+    return line[: len(stripped) + backslashes % 2]
 
 
 def _match_whole(regex: re.Pattern[str]) -> re.Pattern[str]:

@@ -114,6 +114,8 @@ def test_ignored_files_are_left_out_if_the_bot_is_built(bot, tmp_path):
         "*\n!*/\n!a\n",
         "/**\n!src/\n!src/a.log\n",
         "a\n*.log\n!build1/\n!src/\n",
+        "only  \nbuild1/** \nc\\ \nd\\  \ne\\\\ \n \t\n",
+        "\udce9\n\udca0x\n",
     ],
     ids=[
         "patterns",
@@ -126,26 +128,30 @@ def test_ignored_files_are_left_out_if_the_bot_is_built(bot, tmp_path):
         "all but the files of a name",
         "all but a file in a folder",
         "files in folders that are kept",
+        "spaces at the end",
+        "bytes that are not UTF-8",
     ],
 )
 def test_ignore_rules_match_those_of_git(bot, tmp_path, rules):
     """Compare with the files that git lists for the same folder."""
-    (bot / ".gitignore").write_text(rules, encoding="utf-8", newline="")
-    for name in ("build1/a", "build2/a", "src/tmp/a", "only", "src/only", "b.log", "src/a.log"):
+    (bot / ".gitignore").write_bytes(os.fsencode(rules))
+    for name in (
+        *("build1/a", "build2/a", "src/tmp/a", "only", "src/only", "b.log", "src/a.log"),
+        *("c", "c ", "d ", "e\\", "\udce9", "\udca0x"),
+    ):
         (bot / name).parent.mkdir(exist_ok=True)
         (bot / name).touch()
     git = shutil.which("git")
     subprocess.run([git, "init", "-q"], cwd=bot, check=True)
     listed = subprocess.run(
-        [git, "ls-files", "--others", "--exclude-standard"],
+        [git, "ls-files", "-z", "--others", "--exclude-standard"],
         cwd=bot,
         check=True,
         capture_output=True,
-        text=True,
-    ).stdout.splitlines()
+    ).stdout.split(b"\0")[:-1]
     copy = snapshot.take(bot, tmp_path / "copy", built=True)
     files = {name for name in names(copy.path) if (copy.path / name).is_file()}
-    assert files == set(listed)
+    assert files == {os.fsdecode(name) for name in listed}
 
 
 def test_ignored_files_are_copied_if_nothing_is_built(bot, tmp_path):
@@ -250,6 +256,14 @@ def test_gitignore_with_a_class_of_characters_is_refused(bot, tmp_path, rule):
     (bot / ".gitignore").write_text(f"ok\n{rule}\n")
     assert refusal(bot, tmp_path) == (
         f"{bot}/.gitignore: line 2: classes such as [:digit:] are not allowed; write a range such as 0-9"
+    )
+
+
+@pytest.mark.parametrize("end", ["\t", "\u00a0", " \x0c", "\\\t"])
+def test_gitignore_with_a_rule_that_ends_in_other_white_space_is_refused(bot, tmp_path, end):
+    (bot / ".gitignore").write_text(f"ok\nx{end}\n", encoding="utf-8", newline="")
+    assert refusal(bot, tmp_path) == (
+        f"{bot}/.gitignore: line 2: a rule ends in white space that is no space; remove it"
     )
 
 
