@@ -52,7 +52,7 @@ _LOCK = "lock"
 _LOCK_FLAGS = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
 _LOCK_POLL_S = 0.05
 _PASSING = "passing"
-_PASSING_S = 3600.0
+_PASSING_S = 86_400.0
 """How many seconds a temporary copy stays after its last use, because a game may still use it."""
 
 
@@ -138,7 +138,7 @@ class Workshop:
         With `from_copy`, `source` has the files of another copy. Then `.gitignore` files have no effect: they had it when
         the other copy was made, and some of them may have been left out themselves.
         With `is_kept` False, as for a game that is not stored, a new copy is temporary: a later call for the same bot removes it if it was
-        unused for an hour. Until then, the same content is not built again. `keep` and a call with True make the copy permanent.
+        unused for a day. Until then, the same content is not built again. `keep` and a call with True make the copy permanent.
 
         Raises `UserError` if the manifest is wrong or changes meanwhile, if the folder cannot be copied or is among the league's copies, or
         if `content_hash` is given and the content has another hash; `BuildError` if the build fails; `VoidGame` as `build` does; and `Shortage`
@@ -451,7 +451,7 @@ def _remove_unfinished(folder: Path) -> None:
 
 
 def _remove_unused(folder: Path) -> None:
-    """Remove the copies of a bot that are not kept and were not used for an hour. The caller holds the lock of `folder`."""
+    """Remove the copies of a bot that are not kept and were not used for a day. The caller holds the lock of `folder`."""
     before_s = time.time() - _PASSING_S
     for mark in folder.glob(f"*/{_PASSING}"):
         with suppress(FileNotFoundError):  # `keep` has removed the mark

@@ -302,7 +302,7 @@ async def test_build_in_another_place_does_not_need_the_first_copy(shop, tmp_pat
     first = await shop.workshop.copy(mine, is_kept=False)
     other_machine(shop, tmp_path, monkeypatch)
     make_old(shop)
-    submission = await shop.submit(mine)  # removes the first copy, which was unused for two hours
+    submission = await shop.submit(mine)  # removes the first copy, which was unused for two days
     assert not first.spec.folder.exists()
     assert shop.roster.is_ready(submission.spec.bot)
     await shop.roster.refresh(submission.spec.bot)
@@ -334,13 +334,20 @@ def copies_of_ann(shop):
     return {path.name for path in (shop.league.folder / "bots" / "ann").iterdir()} - {"lock"}
 
 
-def make_old(shop):
-    """Let all copies be unused for two hours."""
+def make_old(shop, hours=48):
+    """Let all copies be unused for some hours."""
     for mark in shop.league.folder.glob("bots/*/*/passing"):
-        os.utime(mark, (time.time() - 7200,) * 2)
+        os.utime(mark, (time.time() - hours * 3600,) * 2)
 
 
-async def test_copy_that_is_not_kept_is_removed_when_it_was_not_used_for_an_hour(shop, tmp_path):
+async def test_copy_of_a_game_that_takes_hours_stays(shop, tmp_path):
+    playing = await shop.workshop.copy(make(tmp_path / "mine"), is_kept=False)
+    make_old(shop, hours=20)
+    await shop.workshop.copy(make(tmp_path / "other", source="b"), is_kept=False)
+    assert playing.spec.folder.exists()
+
+
+async def test_copy_that_is_not_kept_is_removed_when_it_was_not_used_for_a_day(shop, tmp_path):
     more = BUILD.format("cp source run")
     mine = [make(tmp_path / each, source=each, more=more) for each in "abc"]
     first, second = [await shop.workshop.copy(each, is_kept=False) for each in mine[:2]]
