@@ -27,6 +27,8 @@ _LONGEST_PAUSE_S = 300.0
 workers with the scheduler's list."""
 LOSS_S = 2 * _WATCH_S * _WATCHES_PER_COMPARISON
 """Timeout for finding out whether the worker or the scheduler is gone."""
+_AWAITED_S = 10.0
+"""How many seconds the driver prepares the first workers before it says which of them are not ready yet."""
 _LEAVE_S = 30.0
 """How long the driver waits at the end until the workers have ended their bots."""
 _FIRST_LINES, _LAST_LINES = 5, 10
@@ -103,8 +105,8 @@ class DaskWorkers:
         request: what each Dask worker needs to know.
         lanes: the number of lanes. More Dask workers cannot play at the same time.
         pack: returns the archive of a bot (`name@version`), as `Workshop.pack` does.
-        say: called with a sentence when a Dask worker is lost or cannot play, when none can play, and when more can play than
-            there are lanes.
+        say: called with a sentence when a Dask worker is lost or cannot play, when none can play, when more can play than
+            there are lanes, and when the preparation of the first ones takes long.
     """
 
     def __init__(
@@ -162,16 +164,31 @@ class DaskWorkers:
         Raises UserError if none is ready, and at least one was refused or has failed.
         """
         await self._compare_with_scheduler()
-        while self._entering:
-            await asyncio.wait(list(self._entering.values()))
+        saying = asyncio.get_running_loop().call_later(_AWAITED_S, self._say_awaited)
+        try:
+            while self._entering:
+                await asyncio.wait(list(self._entering.values()))
+        finally:
+            saying.cancel()
         reasons = self._refusals | self._failures
         if reasons and not self.ready:
             raise UserError("no worker can play:", *_list_by_host(reasons))
         for address in reasons:
             self._say_reason(address)
 
+    def _say_awaited(self) -> None:
+        """Say which workers are being prepared, unless the tournament is being drained."""
+        if not self._drained.done() and self._entering:
+            first, *others = sorted(self._entering)
+            more = f" and {len(others)} more" if others else ""
+            self._say(
+                f"No game begins before these workers are ready: {first}{more}. They may be building bots; end a worker that hangs."
+            )
+
     async def wait_until_ready(self) -> None:
         """Wait until each Dask worker that was connected at the start is ready, refused or failed, and at least one worker is ready.
+
+        A single ready worker would get all lanes, and keep each of them until it has played what it has of it.
 
         Raises WorkerLostError after `drain`, and RefereeError if the scheduler is gone. Raises UserError if none of the workers at
         the start is ready, and at least one was refused or has failed.

@@ -133,6 +133,32 @@ async def test_worker_is_ready_when_its_bots_are_built(client, said):
     assert said == []
 
 
+@pytest.mark.parametrize(
+    ("silent", "awaited"), [(1, "tcp://w:1"), (3, "tcp://w:1 and 2 more"), (0, None)]
+)
+async def test_first_workers_that_are_not_ready_for_long_are_named_once(
+    client, said, monkeypatch, silent, awaited
+):
+    monkeypatch.setattr(dask_workers, "_AWAITED_S", 0.01)
+    client.join("tcp://w:0")
+    for number in range(1, silent + 1):
+        client.join(f"tcp://w:{number}", deploy=asyncio.get_running_loop().create_future())
+    async with preparing(client, said):
+        await asyncio.sleep(0.1)
+    assert said == [
+        f"No game begins before these workers are ready: {awaited}. They may be building bots; end a worker that hangs."
+    ] * bool(silent)
+
+
+async def test_first_workers_are_not_named_after_a_drain(client, said, monkeypatch):
+    monkeypatch.setattr(dask_workers, "_AWAITED_S", 0.01)
+    client.join("tcp://w:0", deploy=asyncio.get_running_loop().create_future())
+    async with preparing(client, said) as workers:
+        workers.drain()
+        await asyncio.sleep(0.1)
+    assert said == []
+
+
 async def test_more_workers_than_lanes_are_reported_once(client, said):
     for number in range(2):
         client.join(f"tcp://w:{number}")
