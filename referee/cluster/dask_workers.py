@@ -261,7 +261,10 @@ class DaskWorkers:
         ]
 
     async def aclose(self) -> None:
-        """End all bots on all workers. Without a scheduler they end by themselves, `member.IDLE_S` after the stretch in play."""
+        """End all bots and builds on all workers.
+
+        Without a scheduler, bots end by themselves, `member.IDLE_S` after the stretch in play, and builds are finished.
+        """
         self._is_closing = True
         addresses = sorted({*self.ready, *self._refusals, *self._failures, *self._entering})
         for task in (self._starting, *self._entering.values()):

@@ -66,8 +66,8 @@ class DeploymentRequest:
 #                             │                   └── play ──┤
 #                             └──────── IDLE_S ──────────────┘
 #
-# `leave`, `kill` and a new deployment of the same tournament lead from every state to leaving, where `play` is refused and
-# `kill` still ends the games, and from there to (none).
+# `leave`, `kill` and a new deployment of the same tournament lead from every state to leaving, where builds end, `add_bot` and `play` are
+# refused, and `kill` still ends the games, and from there to (none).
 #
 # If the Dask worker is killed, the kernel kills the game process. When the next Dask worker of the machine starts, it ends the bot processes and
 # removes the run folders that are left. The copies of bots stay.
@@ -96,6 +96,7 @@ class Deployment:
         self._playing = 0
         self._changing = asyncio.Lock()
         """Held while the game process is started or ended."""
+        self._builds: set[asyncio.Task[str | None]] = set()
         self._has_left = False
         self._ending: asyncio.Task[None] | None = None
 
@@ -108,7 +109,21 @@ class Deployment:
         )
 
     async def add_bot(self, bot: str, packed: bytes) -> str | None:
-        """Build a bot that `Workshop.pack` has packed. Return what is wrong with it, or None."""
+        """Build a bot that `Workshop.pack` has packed. Return what is wrong with it, or None.
+
+        Raises WorkerLostError after `leave`, which ends the build, and the errors of `Workshop.unpack` that are no UserError.
+        """
+        self._check_not_left()
+        build = asyncio.create_task(self._build(bot, packed))
+        self._builds.add(build)
+        build.add_done_callback(self._builds.discard)
+        await asyncio.wait((build,))
+        if build.cancelled():
+            self._check_not_left()
+        return build.result()
+
+    async def _build(self, bot: str, packed: bytes) -> str | None:
+        """Do what `add_bot` does, until it is cancelled."""
         try:
             with run_folder() as scratch:  # removed by a later run if this process is killed
                 await self._workshop.unpack(packed, self.request.bots[bot], scratch)
@@ -140,8 +155,13 @@ class Deployment:
                 self._workers = None
 
     async def leave(self) -> None:
-        """Do what `close` does. After that, no `play` starts a game process."""
-        self._has_left = True
+        """End all builds, and do what `close` does. After that, no `add_bot` builds, and no `play` starts a game process."""
+        if not self._has_left:
+            self._has_left = True
+            for build in self._builds:
+                build.cancel()  # only once: a second call could stop the end of its programs
+        if self._builds:
+            await asyncio.wait(self._builds)
         await self.close()
 
     def kill(self) -> None:
@@ -156,11 +176,15 @@ class Deployment:
 
     async def _open_workers(self) -> Workers:
         async with self._changing:
-            if self._has_left:
-                raise WorkerLostError("this worker has left this run of the tournament")
+            self._check_not_left()
             if self._workers is None:
                 self._workers = await self._start_workers()
             return self._workers
+
+    def _check_not_left(self) -> None:
+        """Raise WorkerLostError after `leave`."""
+        if self._has_left:
+            raise WorkerLostError("this worker has left this run of the tournament")
 
     async def _start_workers(self) -> Workers:
         folder = self._resources.enter_context(run_folder())

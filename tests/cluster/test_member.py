@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import io
 import socket
+from dataclasses import replace
 
+import psutil
 import pytest
 from distributed.protocol.pickle import dumps, loads
 from fake_client import REQUEST
@@ -17,6 +20,7 @@ from referee.cluster import member
 from referee.cluster.member import Deployment, MissingCopyError, Place
 from referee.errors import Shortage, UserError
 from referee.records import BotId
+from referee.roster.content import hash_content, write_archive
 from referee.rules.ruleset import RULESETS
 from referee.sandbox import NO_ISOLATION, Rung, ladder
 from referee.tournament.assignments import Assignment, AssignmentResult
@@ -255,3 +259,48 @@ async def test_games_that_start_while_the_isolation_is_tested_are_ended(monkeypa
     tests[1].set_result(NO_ISOLATION)
     await deploying[1]
     assert FakeWorkers.closed == 1
+
+
+MANIFEST = """
+name = "slow"
+version = "1"
+author = "Ann"
+language = "sh"
+
+[build]
+command = ["sh", "-c", "echo > begun; sleep 60 & sleep 60"]
+
+[run]
+command = ["sh"]
+"""
+
+
+@pytest.mark.parametrize("end", [[member.leave], [member.kill, member.leave]])
+@pytest.mark.usefixtures("deployment")
+async def test_leave_ends_a_build(tmp_path, monkeypatch, end):
+    async def select(_wanted):
+        return NO_ISOLATION
+
+    monkeypatch.setattr(member, "select_isolation", select)
+    source, archive = tmp_path / "source", io.BytesIO()
+    source.mkdir()
+    (source / "bot.toml").write_text(MANIFEST)
+    write_archive(source, archive)
+    await member.deploy(replace(REQUEST, bots={"slow@1": hash_content(source)}))
+    building = asyncio.ensure_future(member.add_bot("s", "slow@1", archive.getvalue()))
+    async with asyncio.timeout(20):
+        while not list(tmp_path.glob("bots/slow/*/bot/begun")):
+            assert not building.done(), await building
+            await asyncio.sleep(0.01)
+        await asyncio.gather(*(function("s") for function in end))
+        with pytest.raises(WorkerLostError, match="has left this run of the tournament"):
+            await building
+    assert not list(tmp_path.glob("bots/slow/*/"))
+    names = [child.name() for child in psutil.Process().children(recursive=True)]
+    assert "sleep" not in names
+
+
+async def test_deployment_that_was_left_builds_no_bot(deployment):
+    await deployment.leave()
+    with pytest.raises(WorkerLostError, match="has left this run of the tournament"):
+        await deployment.add_bot("a@1", b"")
