@@ -31,6 +31,8 @@ _AWAITED_S = 10.0
 """How many seconds the driver prepares the first workers before it says which of them are not ready yet."""
 _LEAVE_S = 30.0
 """How long the driver waits at the end until the workers have ended their bots."""
+_KILL_S = 2.0
+"""The same after `kill`, because everything shall end at once. A worker that does not reply ends its bots as soon as it can."""
 _FIRST_LINES, _LAST_LINES = 5, 10
 """How many lines say why the workers of a host cannot play. If there are more, one line says how many are left out."""
 _MAX_LINES = _FIRST_LINES + _LAST_LINES + 1
@@ -275,10 +277,18 @@ class DaskWorkers:
         self._client.unsubscribe_topic("all")
         deployment = self._request.deployment
         calls = [call(self._client, address, member.leave, deployment) for address in addresses]
-        leaving = asyncio.gather(*calls, *self._kills, return_exceptions=True)
+        leaving = asyncio.gather(*calls, return_exceptions=True)
         await asyncio.wait(
-            (leaving, self.gone), timeout=_LEAVE_S, return_when=asyncio.FIRST_COMPLETED
+            (leaving, self.gone, self.killed),
+            timeout=_LEAVE_S,
+            return_when=asyncio.FIRST_COMPLETED,
         )
+        if self.killed.done():
+            killing = asyncio.gather(leaving, *self._kills, return_exceptions=True)
+            await asyncio.wait(
+                (killing, self.gone), timeout=_KILL_S, return_when=asyncio.FIRST_COMPLETED
+            )
+            killing.cancel()
         leaving.cancel()
 
     async def watch(self) -> None:

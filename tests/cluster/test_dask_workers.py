@@ -248,6 +248,22 @@ async def test_no_worker_is_prepared_after_it_was_left(client, said):
     assert [call[:2] for call in client.calls] == [("tcp://w:0", "leave"), ("tcp://w:1", "leave")]
 
 
+@pytest.mark.parametrize("is_leaving", [False, True])
+async def test_silent_worker_is_not_awaited_for_long_after_a_kill(
+    client, said, monkeypatch, is_leaving
+):
+    monkeypatch.setattr(dask_workers, "_KILL_S", 0.01)
+    client.join("tcp://w:0")
+    for name in ("kill", "leave"):
+        client.answers["tcp://w:0"][name] = asyncio.get_running_loop().create_future()
+    async with asyncio.timeout(5), prepared(client, said) as workers:
+        if is_leaving:
+            asyncio.get_running_loop().call_later(0.05, workers.kill)
+        else:
+            workers.kill()
+    assert {call[1] for call in client.calls} >= {"kill", "leave"}
+
+
 async def test_worker_that_comes_after_a_kill_is_not_prepared(client, said):
     client.join("tcp://w:0")
     async with prepared(client, said) as workers:
