@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
@@ -202,6 +203,8 @@ def worker(
         )
     security = None if certificates is None else certificates.security()
     found = places(cores, bots or default_folder())
+    # for good, because Dask logs even while this process exits after a second Ctrl-C
+    logging.disable(logging.CRITICAL)
     with suppress(KeyboardInterrupt):
         asyncio.run(
             serve(

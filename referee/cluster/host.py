@@ -141,7 +141,7 @@ async def run_workers(
     """Start a Dask worker for each place, and return when all have ended.
 
     A worker that is killed is started again. All end when this task is cancelled, when the scheduler is gone, and when a killed worker
-    cannot be started again.
+    cannot be started again. Dask logs what a lost connection interrupts, so the caller turns logs off.
 
     Args:
         scheduler: the address of the scheduler.
@@ -149,7 +149,7 @@ async def run_workers(
         host: the address at which the workers listen; None for the one that reaches the scheduler.
         security: the certificates; None without TLS.
     """
-    with run_folder() as folder, without_logs(), dask.config.set(CONFIG | {SCRATCH: str(folder)}):
+    with run_folder() as folder, dask.config.set(CONFIG | {SCRATCH: str(folder)}):
         async with AsyncExitStack() as stack:
             stack.callback(remove_killed_runs)
             nannies = [

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import time
 
 import pytest
+import typer
 from clusters import ROUND_ROBIN, free_port, process, scheduler, wait_for, write_file
 from real_runs import BIN, PATIENCE_S
+
+from referee.cli.cluster import worker
+from referee.cluster import connection
 
 DELAYS = (0.2, 0.6, 1.0, 1.5, 2.5)
 """Seconds from the first message to Ctrl-C. A Dask worker needs about two seconds to start."""
@@ -49,3 +54,24 @@ def test_interrupted_start_of_workers_prints_no_traceback(here):
             with output.open("w") as writer, process(here, *words, output=writer) as started:
                 printed = interrupt(started, output, "starting", delay)
             assert len(printed.splitlines()) == 1, printed
+
+
+@pytest.fixture
+def _logs():
+    """Turn logs on again after a test."""
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.usefixtures("_logs")
+def test_interrupted_worker_prints_no_logs_while_it_exits(monkeypatch, tmp_path):
+    """Dask logs then that it ends a process, if a second Ctrl-C has interrupted the first end."""
+
+    async def serve(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(connection, "serve", serve)
+    with pytest.raises(typer.Exit) as ended:
+        worker("127.0.0.1:8786", bots=tmp_path)
+    assert ended.value.exit_code == 130
+    assert not logging.getLogger("distributed.process").isEnabledFor(logging.CRITICAL)
