@@ -23,7 +23,7 @@ from referee.rules.ruleset import RULESETS
 from referee.web import pages
 from referee.web.board import board_data, board_script
 from referee.web.lobby import YOU, Lobby, Wish
-from referee.web.sitting import Sitting
+from referee.web.sitting import Sitting, Storage
 from referee.web.templates import LINKS, Page, render
 
 SEAT = "/sit"
@@ -149,7 +149,7 @@ class _Seat:
         """Show the replay of a finished game. If the league has the game, lead to its page there."""
         sitting_id, game = self._game(request)
         record = _record(game)
-        if game.is_stored and (address := LINKS.game(record.game_id)):
+        if game.shown.storage is Storage.DONE and (address := LINKS.game(record.game_id)):
             return RedirectResponse(address, _SEE_OTHER)
         return _show(pages.unstored_game_page(record, f"{self._address_of(sitting_id)}/board.js"))
 

@@ -12,6 +12,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from enum import StrEnum
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from threading import Thread
@@ -39,6 +40,13 @@ _END_S = 5.0
 """How long the process of a game may take to end its bots, before it is killed."""
 
 
+class Storage(StrEnum):
+    """What the league has of a finished game. The page says it with these words."""
+
+    PENDING = "being stored"
+    DONE = "stored"
+
+
 class ShownGame:
     """What the page of a game with a person shows. It grows with the news of the game.
 
@@ -52,6 +60,8 @@ class ShownGame:
         """The record of the finished game; None before."""
         self.problem: str | None = None
         """Why the game could not be played or stored; None without a problem."""
+        self.storage: Storage | None = None
+        """None before the end of the game, and if it is not to be stored or could not be stored."""
         self._ruleset = ruleset
         self._names = names
         self._start: dict[str, Any] | None = None
@@ -61,7 +71,7 @@ class ShownGame:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will happen in the game."""
+        """Whether nothing more will happen in the game. It may still be being stored."""
         return self.record is not None or self.problem is not None
 
     def take(self, news: News) -> None:
@@ -108,8 +118,8 @@ class ShownGame:
 
         The keys are `game` (see `seat_data`; null if the page has it, and before the deal), `moves` and `stand_ins` (as in
         `board_data`, without the moves that the page has), `decision` (see `decision_data`; null if the person need not decide
-        now), `over` (whether nothing more will happen), `result` (as in `board_data`; null without a result) and `problem` (a
-        text or null).
+        now), `over` (whether nothing more will happen in the game), `result` (as in `board_data`; null without a result),
+        `storage` (a word of `Storage` or null) and `problem` (a text or null).
 
         Args:
             moves: the number of moves that the page has; -1 if it does not have `game` either.
@@ -122,6 +132,7 @@ class ShownGame:
             "decision": None if request is None or self.is_over else decision_data(*request),
             "over": self.is_over,
             "result": None if self.record is None else result_data(self.record),
+            "storage": self.storage,
             "problem": self.problem,
         }
 
@@ -143,14 +154,13 @@ class Sitting:
     ) -> None:
         self.order = order
         self.shown = ShownGame(order.ruleset.name, self.names)
-        self.is_stored = False
-        """Whether the league has the game."""
         self.seen_at_s = time.monotonic()
         """When the last request for news began or ended; before the first one, when the game was created. On the monotonic clock."""
         self._store = store
         self._explain = explain
         self._news = asyncio.Event()
         """Set at the next news, and then replaced."""
+        self._storing: asyncio.Task[None] | None = None
         self._closing = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         own, other = get_context("spawn").Pipe()
@@ -192,10 +202,12 @@ class Sitting:
         return True
 
     async def close(self) -> None:
-        """End the game if it is not over, and wait until its process and all bots have ended."""
+        """End the game if it is not over. Wait until its process and all bots have ended, and until a finished game is stored."""
         self._take(Failed(_CLOSED))
         async with self._closing:
             await asyncio.to_thread(self._disconnect)
+            if self._storing is not None:
+                await self._storing
 
     def _disconnect(self) -> None:
         if not self._connection.closed:
@@ -230,23 +242,39 @@ class Sitting:
             self._process.join()
 
     def _hand_over(self, news: News) -> None:
-        """Pass news to the event loop. First store the game if it is over."""
-        problem = None
-        if isinstance(news, Ended) and self._store is not None:
-            try:
-                self._store(news.record)
-            except RefereeError as error:
-                problem = f"The game is not stored: {self._explain(error)}"
-            except Exception:  # noqa: BLE001 - whatever it is, the page must say that the game is over
-                traceback.print_exc()
-                problem = "The game is not stored. This is a bug of the referee. The terminal of the server shows more."
+        """Pass news to the event loop."""
         with suppress(RuntimeError):  # the loop is closed: the server ends
-            self._loop.call_soon_threadsafe(self._take, news, problem)
+            self._loop.call_soon_threadsafe(self._take, news)
 
-    def _take(self, news: News, problem: str | None = None) -> None:
+    def _take(self, news: News) -> None:
+        """Show news. Store the game if it has just finished; a game that was stopped before is lost."""
         self.shown.take(news)
-        if isinstance(news, Ended) and self.shown.record is news.record:
-            self.shown.problem = problem
-            self.is_stored = self._store is not None and problem is None
+        if isinstance(news, Ended) and self.shown.record is news.record and self._store is not None:
+            self.shown.storage = Storage.PENDING
+            self._storing = asyncio.create_task(self._keep(self._store, news.record))
+        self._announce()
+
+    async def _keep(self, store: Callable[[GameRecord], None], record: GameRecord) -> None:
+        """Store the finished game, which may take a minute, and show whether that was possible."""
+        self.shown.storage, self.shown.problem = await asyncio.to_thread(self._try, store, record)
+        self._announce()
+
+    def _try(
+        self, store: Callable[[GameRecord], None], record: GameRecord
+    ) -> tuple[Storage | None, str | None]:
+        """Call `store`. Return what `ShownGame` has as `storage` and `problem` afterwards."""
+        try:
+            store(record)
+        except RefereeError as error:
+            return None, f"The game is not stored: {self._explain(error)}"
+        except Exception:  # noqa: BLE001 - whatever it is, the page must say it
+            traceback.print_exc()
+            return (
+                None,
+                "The game is not stored. This is a bug of the referee. The terminal of the server shows more.",
+            )
+        return Storage.DONE, None
+
+    def _announce(self) -> None:
         self._news.set()
         self._news = asyncio.Event()

@@ -78,6 +78,7 @@ def test_whole_game_is_played_from_the_seat(open_page, served):
         decisions += 1
     assert decisions > 10
     expect(page.locator("#sit-state")).to_contain_text("You are")
+    expect(page.locator("#sit-state")).to_contain_text("The game is stored.")
     expect(page.locator("#sit-problem")).to_be_hidden()
     keep_screenshot(page, "seat-finished")
     page.get_by_role("link", name="Replay with all cards").click()

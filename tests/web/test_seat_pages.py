@@ -68,9 +68,9 @@ class Visitor:
         return reply.json()
 
     def play_out(self, game, chance):
-        """Choose actions at random until the game is over, and return the last news and the number of moves."""
+        """Choose actions at random until the game is over and not being stored. Return the last news and the number of moves."""
         news, moves = self.news(game), 0
-        while not news["over"]:
+        while not news["over"] or news["storage"] == "being stored":
             moves += len(news["moves"])
             if decision := news["decision"]:
                 choice = chance.randrange(len(decision["choices"]))
@@ -106,7 +106,7 @@ def test_game_is_played_stored_and_not_rated(visitor, served, here):
     before, rated = stored_games(here), ratings(here)
     game = visitor.sit_down(GAME | {"store": "on"})
     news, moves = visitor.play_out(game, random.Random(1))
-    assert news["problem"] is None
+    assert (news["storage"], news["problem"]) == ("stored", None)
     [stored] = stored_games(here) - before
     with League.open_read_only(here.folder / "league") as league:
         record = league.record(stored)

@@ -17,6 +17,7 @@ from sit_server import ScriptedGame, SitServer
 from referee.reports.formats import counts_name, visible
 from referee.rules.actions import DecisionKind
 from referee.web.board import phrases_script
+from referee.web.sitting import Storage
 
 pytestmark = [
     pytest.mark.extended("opens pages in a browser"),
@@ -365,6 +366,26 @@ def test_game_that_fails_says_why_in_plain_text(sit_down, started):
     assert page.get_by_role("link", name="Replay with all cards").count() == 0
     assert page.locator("main script").count() == 0
     assert page.locator(".choice").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("problem", "text"),
+    [(None, "The game is stored."), ("The game is not stored: full", "points.")],
+)
+def test_result_is_shown_while_the_game_is_being_stored(sit_down, problem, text):
+    page, server = sit_down("duel", 2, seat=0)
+    server.running.shown.storage = Storage.PENDING  # shown only with the result
+    while wait_for_turn(page):
+        choose(page, server, 0)
+    state = page.locator("#sit-state")
+    expect(state).to_contain_text("You are")
+    expect(state).to_contain_text("The game is being stored.")
+    expect(page.get_by_role("link", name="Replay with all cards")).to_be_visible()
+    expect(page.get_by_role("button", name="Leave the game")).to_be_hidden()
+    server.running.shown.problem = problem
+    server.running.shown.storage = None if problem else Storage.DONE
+    expect(state).to_contain_text(re.compile(f"{re.escape(text)}$"))
+    expect(page.locator("#sit-problem")).to_have_text(problem or "")
 
 
 @pytest.mark.parametrize("finds_out_by", ["waiting", "choosing"])

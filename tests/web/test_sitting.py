@@ -1,9 +1,10 @@
-"""The page of a finished game with a person says whether the game is stored. The process of the game is a fake."""
+"""The page of a finished game with a person shows the result at once, and says whether the game is stored. The process is a fake."""
 
 from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +14,7 @@ from referee.records import BotId
 from referee.rules.ruleset import RULESETS
 from referee.tournament.person import Ended
 from referee.web import sitting
-from referee.web.sitting import Sitting
+from referee.web.sitting import Sitting, Storage
 
 PATIENCE_S = 20
 ORDER = SimpleNamespace(players=(BotId("anna", "person"),), ruleset=RULESETS["basic"])
@@ -33,16 +34,17 @@ class FinishedGame:
 
 @pytest.fixture
 def play(monkeypatch):
-    """Return a function that plays a game and returns it when it is over."""
+    """Return a function that plays a game and returns it when it is over. With `leave`, the game is left before the end is known."""
     context = SimpleNamespace(Pipe=multiprocessing.Pipe, Process=FinishedGame)
     monkeypatch.setattr(sitting, "get_context", lambda _: context)
 
-    async def play_and_store(store):
+    async def play_and_store(store, *, leave=False):
         played = Sitting(ORDER, store, lambda error: str(error).removeprefix("/league: "))
+        if leave:
+            await played.close()
         async with asyncio.timeout(PATIENCE_S):
             while not played.shown.is_over:  # noqa: ASYNC110 - a game has no event for its end
                 await asyncio.sleep(0.001)
-        await played.close()
         return played
 
     return play_and_store
@@ -51,7 +53,38 @@ def play(monkeypatch):
 async def test_finished_game_is_stored(play):
     stored = []
     played = await play(stored.append)
-    assert (stored, played.is_stored, played.shown.problem) == ([7], True, None)
+    await played.close()
+    assert (stored, played.shown.storage, played.shown.problem) == ([7], Storage.DONE, None)
+
+
+async def test_game_that_is_not_to_be_stored_says_nothing_about_it(play):
+    played = await play(None)
+    await played.close()
+    assert (played.shown.record, played.shown.storage, played.shown.problem) == (7, None, None)
+
+
+async def test_result_is_shown_while_the_game_is_being_stored(play):
+    is_free, stored = threading.Event(), []
+
+    def wait_and_store(record):
+        assert is_free.wait(PATIENCE_S)
+        stored.append(record)
+
+    played = await play(wait_and_store)
+    leaving = asyncio.create_task(played.close())
+    await asyncio.sleep(0)
+    shown = played.shown
+    assert (shown.record, shown.storage, shown.problem) == (7, Storage.PENDING, None)
+    is_free.set()
+    await leaving
+    assert (stored, shown.storage, shown.problem) == ([7], Storage.DONE, None)
+
+
+async def test_game_that_is_left_before_its_end_is_lost(play):
+    stored = []
+    played = await play(stored.append, leave=True)
+    assert played.shown.problem.startswith("The game was stopped")
+    assert (stored, played.shown.record, played.shown.storage) == ([], None, None)
 
 
 @pytest.mark.parametrize(
@@ -61,10 +94,11 @@ async def test_finished_game_is_stored(play):
         (ZeroDivisionError("oops"), "The game is not stored. This is a bug of the referee."),
     ],
 )
-async def test_game_that_cannot_be_stored_is_over_and_says_so(play, error, text):
+async def test_game_that_cannot_be_stored_has_its_result_and_says_so(play, error, text):
     def fail(_record):
         raise error
 
     played = await play(fail)
-    assert not played.is_stored
+    await played.close()
+    assert (played.shown.record, played.shown.storage) == (7, None)
     assert played.shown.problem.startswith(text)

@@ -45,6 +45,7 @@
   let sending = false;
   let over = false; // whether nothing more will happen in the game
   let result = null;
+  let storage = null; // what the league has of the finished game: "being stored", "stored" or null
 
   const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -65,9 +66,9 @@
     }
   }
 
-  /* Request news until the game is over. A response without news must not lead to a fast loop of requests. */
+  /* Request news until the game is over and not being stored. A response without news must not lead to a fast loop of requests. */
   async function follow() {
-    while (!over) {
+    while (!over || storage === "being stored") {
       const began = performance.now();
       const response = await request(`/moves?after=${game ? received : -1}&decision=${decision ? decision.number : 0}`);
       find("sit-lost").hidden = response !== null;
@@ -112,6 +113,7 @@
   function endWithoutGame() {
     showProblem("The server does not have this game any more.");
     over = true;
+    storage = null;
     decision = null;
     if (game) showMoves(false);
     else showPanel();
@@ -130,8 +132,9 @@
     standIns.push(...news.stand_ins);
     const before = decision && decision.number;
     decision = news.decision && news.decision.number !== decided ? news.decision : null;
-    ({ over, result } = news);
-    const isNew = news.moves.length || isFirst || over || (decision && decision.number) !== before;
+    const isEnd = over !== news.over || storage !== news.storage;
+    ({ over, result, storage } = news);
+    const isNew = news.moves.length || isFirst || isEnd || (decision && decision.number) !== before;
     if (!game) showPanel();
     else if (isNew) showMoves(isFirst);
     return isNew;
@@ -213,7 +216,7 @@
     const place = `You are ${PLACES[ranks[seat] - 1]} of ${ranks.length}`;
     const shared = equal.length ? `, equal with ${equal.join(" and ")}` : "";
     const left = forfeited.includes(seat) ? "You have forfeited the game. " : "";
-    return `${left}${ENDS[termination] || termination} ${place}${shared}, with ${linko.pointsText(scores[seat])}.`;
+    return `${left}${ENDS[termination] || termination} ${place}${shared}, with ${linko.pointsText(scores[seat])}.${storage ? ` The game is ${storage}.` : ""}`;
   }
 
   /* Return the argument `picks` of `drawBoard`; null if the person cannot choose now. */
