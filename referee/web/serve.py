@@ -27,6 +27,7 @@ from starlette.types import Receive, Scope, Send
 
 from referee.errors import RefereeError, UserError
 from referee.web.app import create_app
+from referee.web.connections import Connection
 from referee.web.hosts import KnownHosts, is_loopback, url_host
 from referee.web.lobby import Lobby
 from referee.web.seat_pages import SEAT
@@ -52,9 +53,11 @@ each call: with Python's 5 ms, the page of a tournament of 100,000 games took 15
 _NICE = 10
 """A tournament beside the server goes first."""
 _CONNECTIONS = STREAMS + 200
-"""The limit of open connections. Further requests get status 503."""
+"""The limit of open connections. Further ones are closed at once."""
+_BACKLOG = 100
+"""At most this many connections are accepted before the first of them is closed. uvicorn's 2,048 would take all file descriptors."""
 _IDLE_S = 10
-"""A connection is closed if no further request comes for this time. uvicorn has no limit for the first request."""
+"""A connection is closed if its first request, or a further one, does not come for this time."""
 _GRACE_S = 1
 """When the server ends, responses have this time to end. Afterwards a page in the making is given up."""
 
@@ -91,14 +94,15 @@ def serve(
         hosts = KnownHosts(host, listening)
         config = uvicorn.Config(
             create_app(views, lobby, hosts=hosts, events=feed.respond),
-            http="h11",
+            http=Connection,
             ws="none",
             lifespan="off",
             access_log=False,
             log_level="error",
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=_CONNECTIONS,
+            limit_concurrency=_CONNECTIONS + 1,
+            backlog=_BACKLOG,
             timeout_keep_alive=_IDLE_S,
             timeout_graceful_shutdown=_GRACE_S,
         )

@@ -1,0 +1,81 @@
+"""The server closes connections above its limit, and connections whose first request does not come."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+import uvicorn
+from starlette.responses import PlainTextResponse
+from uvicorn.server import ServerState
+
+from referee.web.connections import Connection
+
+PATIENCE_S = 20
+IDLE_S = 0.05
+LIMIT = 3
+HELLO = PlainTextResponse("hello")
+REQUEST = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
+
+
+@asynccontextmanager
+async def serving(idle_s, app=HELLO):
+    """Serve connections at a free port, and yield a function that connects and returns a reader and a writer."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        ws="none",
+        limit_concurrency=LIMIT + 1,
+        timeout_keep_alive=idle_s,
+    )
+    state = ServerState()
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Connection(config, state, {}), "127.0.0.1", 0)
+    writers = []
+
+    async def connect():
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writers.append(writer)
+        return reader, writer
+
+    async with asyncio.timeout(PATIENCE_S):
+        yield connect
+        for writer in writers:
+            writer.close()
+        while state.connections:  # noqa: ASYNC110 - connections have no event for their end
+            await asyncio.sleep(0.001)
+    server.close()
+    await server.wait_closed()
+
+
+async def request(reader, writer):
+    """Return the first line of the response."""
+    writer.write(REQUEST)
+    return await reader.readline()
+
+
+async def test_connection_above_the_limit_is_closed_at_once():
+    async with serving(PATIENCE_S) as connect:
+        kept = [await connect() for _ in range(LIMIT)]
+        reader, _ = await connect()
+        assert await reader.read() == b""
+        assert [b"200" in await request(*each) for each in kept] == [True] * LIMIT
+
+
+@pytest.mark.parametrize("sent", [b"", REQUEST[:20]], ids=["nothing", "a part"])
+async def test_connection_whose_first_request_does_not_come_is_closed(sent):
+    async with serving(IDLE_S) as connect:
+        reader, writer = await connect()
+        writer.write(sent)
+        assert await reader.read() == b""
+
+
+async def test_connection_with_a_request_stays_open_for_its_response():
+    async def reply_late(scope, receive, send):
+        await asyncio.sleep(4 * IDLE_S)
+        await HELLO(scope, receive, send)
+
+    async with serving(IDLE_S, reply_late) as connect:
+        reader, writer = await connect()
+        assert b"200" in await request(reader, writer)
