@@ -1,4 +1,4 @@
-"""Compute ratings and rating histories in threads of their own, so that pages do not wait: 100,000 games take a minute.
+"""Compute ratings and rating histories in threads of their own, so that pages do not wait: 100,000 games, or 200 bots, take up to a minute.
 
 A report waits for both, so the thread of the report computes them itself. In another thread, its `League.one_moment` would have no effect, and
 after Ctrl-C Python would wait until that thread ends.
@@ -7,12 +7,13 @@ after Ctrl-C Python would wait until that thread ends.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from functools import partial
 from threading import Lock, Thread
 from typing import TypeVar
 
+from referee.ratings.analysis import Analysis
 from referee.ratings.checkpoint import rate_from_checkpoint
 from referee.ratings.trueskill import Histories, RatingHistories, Ratings
 from referee.reports.selection import GameFilter, stored_checkpoint
@@ -51,7 +52,7 @@ def _carry_out(
 
 
 class BackgroundRatings:
-    """Computes the TrueSkill ratings of the selected games. Several threads may use it.
+    """Computes the TrueSkill ratings of the selected games, and the intervals of their analyses. Several threads may use it.
 
     The server cannot store a checkpoint, because it only reads the league. So the checkpoint of the last computation stays in
     memory, and after a change only the new games are rated.
@@ -68,12 +69,17 @@ class BackgroundRatings:
         self._latest: Computation | None = None
         """The newest computation. It may be finished."""
         self._checkpoint: bytes | None = None
+        self._again_at_s = 0.0
+        """The monotonic time from which a new computation may begin for a caller that does not wait without a limit."""
 
-    def rate(self, games: ResultColumns, patience_s: float | None) -> Ratings:
-        """Return the ratings after `games`.
+    def rate(
+        self, games: ResultColumns, analysed: Mapping[str, Analysis], patience_s: float | None
+    ) -> Ratings:
+        """Return the ratings after `games` when the intervals of `analysed` are computed too.
 
         Args:
             games: the selected games, in schedule order.
+            analysed: `analyses(games)`.
             patience_s: how long to wait for the computation, in seconds; None to wait without a limit, and to compute in this thread.
 
         Raises NotReadyError if the computation is not finished after `patience_s`. If there are many games and no checkpoint, it
@@ -84,7 +90,7 @@ class BackgroundRatings:
             patience_s = 0.0
         end_s = None if patience_s is None else time.monotonic() + patience_s
         while True:
-            computed, computation = self._begin(games, patience_s)
+            computed, computation = self._begin(games, analysed, patience_s)
             left_s = None if end_s is None else max(0.0, end_s - time.monotonic())
             if not wait([computation], timeout=left_s).done:
                 raise NotReadyError
@@ -93,14 +99,21 @@ class BackgroundRatings:
                     self._forget(computation)
                 return computation.result()
 
-    def _begin(self, games: ResultColumns, patience_s: float | None) -> Computation:
-        """Return the running computation, even if it rates other games. If none runs, return the finished one for `games`, or start it."""
+    def _begin(
+        self, games: ResultColumns, analysed: Mapping[str, Analysis], patience_s: float | None
+    ) -> Computation:
+        """Return the running computation, even if it rates other games. If none runs, return the finished one for `games`, or start it.
+
+        Raises NotReadyError if it may not start yet (see `DELAY_FACTOR`).
+        """
         with self._lock:
             latest = self._latest
             if latest is not None and (latest[0] is games or not latest[1].done()):
                 return latest
+            if patience_s is not None and time.monotonic() < self._again_at_s:
+                raise NotReadyError
             latest = self._latest = games, Future()
-        _carry_out(latest[1], partial(self._rate, games, patience_s), patience_s)
+        _carry_out(latest[1], partial(self._rate, games, analysed, patience_s), patience_s)
         return latest
 
     def _forget(self, failed: Future[Ratings]) -> None:
@@ -109,13 +122,20 @@ class BackgroundRatings:
             if self._latest is not None and self._latest[1] is failed:
                 self._latest = None
 
-    def _rate(self, games: ResultColumns, patience_s: float | None) -> Ratings:
+    def _rate(
+        self, games: ResultColumns, analysed: Mapping[str, Analysis], patience_s: float | None
+    ) -> Ratings:
         if patience_s is not None and self._takes_long(games):
             time.sleep(_HEAD_START_S)
+        began_s = time.monotonic()
         ratings, newer = rate_from_checkpoint(
             self._last_checkpoint(), games, predecessors=self._choice.predecessors(self._league)
         )
         self._checkpoint = newer or self._checkpoint
+        for analysis in analysed.values():
+            analysis.bots()  # an analysis keeps its resamples, from which it computes all intervals
+        now_s = time.monotonic()
+        self._again_at_s = now_s + min(DELAY_FACTOR * (now_s - began_s), MAX_DELAY_S)
         return ratings
 
     def _takes_long(self, games: ResultColumns) -> bool:

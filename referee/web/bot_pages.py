@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from referee.errors import NotFoundError
+from referee.ratings.analysis import Analysis
 from referee.records import BotId
 from referee.reports.bot_rows import (
     FaultRow,
@@ -24,7 +26,7 @@ from referee.roster import PERSON, look_up_bot
 from referee.roster.roster import Roster
 from referee.store import GameChoice, StoredBot
 from referee.web.charts import history, latencies
-from referee.web.tables import details, tables
+from referee.web.tables import Table, details, tables
 from referee.web.templates import Links, Page
 from referee.web.views import MEASURED, STDERR_HIDDEN, LeagueViews, hide_detail
 
@@ -82,18 +84,8 @@ def _describe_versions(views: LeagueViews, links: Links, bot: StoredBot) -> dict
 def _describe_results(
     views: LeagueViews, links: Links, choice: GameFilter, bot: str
 ) -> dict[str, Any]:
-    analysed = views.analyses(choice)
-    pairs = [
-        row
-        for ruleset, analysis in analysed.items()
-        if bot in (bots := analysis.results.bots)
-        for row in pair_rows(ruleset, (analysis.pair(bot, other) for other in bots if other != bot))
-    ]
-    to_pair = {"other": lambda other: links.pair(bot, other)}
-    return {
-        "opponents": tables(PairRow, pairs, links, "Opponents", data=True, addresses=to_pair),
-        "seats": tables(SeatResultRow, seat_result_rows(bot, analysed), links, "Results"),
-    }
+    rows = seat_result_rows(bot, views.analyses(choice))
+    return {"seats": tables(SeatResultRow, rows, links, "Results")}
 
 
 def _describe_faults(
@@ -128,14 +120,26 @@ def _describe_resources(
 def _describe_ratings(
     views: LeagueViews, links: Links, choice: GameFilter, bot: str
 ) -> dict[str, Any]:
-    ratings = views.standings(choice, patience_s=views.patience_s)
+    ratings = views.ratings(choice, patience_s=views.patience_s)
     is_quick = len(views.columns(choice)) <= _QUICK
     return {
         "ratings": None
         if ratings is None
-        else tables(RatingRow, [row for row in ratings if row.bot == bot], links, "Ratings"),
+        else tables(RatingRow, [row for row in ratings.rows if row.bot == bot], links, "Ratings"),
+        "opponents": None if ratings is None else _opponents(ratings.analysed, links, bot),
         "history": _history(views, links, choice, bot) if is_quick else None,
     }
+
+
+def _opponents(analysed: Mapping[str, Analysis], links: Links, bot: str) -> list[Table]:
+    pairs = [
+        row
+        for ruleset, analysis in analysed.items()
+        if bot in (bots := analysis.results.bots)
+        for row in pair_rows(ruleset, (analysis.pair(bot, other) for other in bots if other != bot))
+    ]
+    to_pair = {"other": lambda other: links.pair(bot, other)}
+    return tables(PairRow, pairs, links, "Opponents", data=True, addresses=to_pair)
 
 
 def history_page(views: LeagueViews, links: Links, bot: str) -> Page:
@@ -161,13 +165,6 @@ def pair_page(views: LeagueViews, links: Links, bot: str, other: str) -> Page:
     if first == second:
         raise NotFoundError(f"{bot} and {other} are the same bot")
     choice = GameFilter(tournament=links.report)
-    figures = {
-        ruleset: analysis.pair(first, second)
-        for ruleset, analysis in views.analyses(choice).items()
-        if {first, second} <= set(analysis.results.bots)
-    }
-    judged = views.judge(choice)
-    sentences = {name: each.sentence() for name, each in judged.compare(first, second).items()}
     games, total = views.league.find_games(
         GameChoice(tournament=links.report, bot=first, other=second), offset=0, limit=_MET
     )
@@ -177,19 +174,35 @@ def pair_page(views: LeagueViews, links: Links, bot: str, other: str) -> Page:
         {
             "first": first,
             "second": second,
-            "rulesets": [
-                {
-                    "ruleset": ruleset,
-                    "sentence": f"{sentences.get(ruleset, '')} {judged.basis((ruleset,), (first, second))}".strip(),
-                    "pair": pair,
-                    "about": details(pair_rows(ruleset, [pair])[0], links),
-                }
-                for ruleset, pair in figures.items()
-            ],
+            "rulesets": _compare(views, links, choice, first, second),
             "games": tables(GameRow, game_rows(game.result for game in games), links, "Games"),
             "total": total,
         },
     )
+
+
+def _compare(
+    views: LeagueViews, links: Links, choice: GameFilter, first: str, second: str
+) -> list[dict[str, Any]] | None:
+    """Return the comparison of two bots in each ruleset. Return None if the ratings are still being computed."""
+    ratings, judged = views.ratings(choice, patience_s=views.patience_s), views.judge(choice)
+    if ratings is None or judged is None:
+        return None
+    sentences = {name: each.sentence() for name, each in judged.compare(first, second).items()}
+    figures = {
+        ruleset: analysis.pair(first, second)
+        for ruleset, analysis in ratings.analysed.items()
+        if {first, second} <= set(analysis.results.bots)
+    }
+    return [
+        {
+            "ruleset": ruleset,
+            "sentence": f"{sentences.get(ruleset, '')} {judged.basis((ruleset,), (first, second))}".strip(),
+            "pair": pair,
+            "about": details(pair_rows(ruleset, [pair])[0], links),
+        }
+        for ruleset, pair in figures.items()
+    ]
 
 
 def _history(

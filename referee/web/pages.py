@@ -51,17 +51,17 @@ _VALUES = {
 def league_page(views: LeagueViews, links: Links) -> Page:
     """Return the first page: tournaments, ratings and the newest games."""
     newest, _ = views.league.find_games(GameChoice(), offset=0, limit=NEWEST)
-    ratings = views.standings(GameFilter(), patience_s=views.patience_s)
+    ratings = views.ratings(GameFilter(), patience_s=views.patience_s)
     return Page(
         "league.html",
         "League",
         {
             "tournaments": views.tournaments(),
             "unreadable": views.unreadable_tournaments(),
-            "ratings": None if ratings is None else tables(RatingRow, ratings, links, "Ratings"),
-            "deviations": ()
+            "ratings": None
             if ratings is None
-            else tuple(name_deviations(views.analyses(GameFilter()))),
+            else tables(RatingRow, ratings.rows, links, "Ratings"),
+            "deviations": () if ratings is None else tuple(name_deviations(ratings.analysed)),
             "newest": tables(GameRow, game_rows(game.result for game in newest), links, "Games"),
         },
     )
@@ -225,7 +225,7 @@ def tournament_page(views: LeagueViews, links: Links, name: str) -> Page:
     """Return the page of a tournament. Raises NotFoundError if the league has no such tournament."""
     tournament, choice = views.tournament(name), GameFilter(tournament=name)
     (row,) = (row for row in views.tournaments(having=name) if row.tournament == name)
-    status, judged = views.status(name), views.judge(choice)
+    status = views.status(name)
     return Page(
         "tournament.html",
         name,
@@ -237,14 +237,13 @@ def tournament_page(views: LeagueViews, links: Links, name: str) -> Page:
             "next_games": tables(NextGameRow, views.next_games(name), links, "Next games"),
             "rounds": tables(StatusRow, status, links, "Rounds"),
             "faults": tables(FaultRow, views.fault_counts(tournament=name), links, "Faults"),
-            "judged": judged,
-            "neighbours": tables(NeighbourRow, judged.neighbour_rows(), links, "Settled places"),
             "seats": tables(SeatWorthRow, views.seat_worths(choice), links, "Seats"),
             "luck": tables(LuckRow, views.luck(choice), links, "Luck"),
             "commitments": _commitments(tournament),
             "has_archive": _has_archive(tournament),
             # last, because the computation of ratings slows down everything beside it
             "rulesets": _rulesets(views, links, choice),
+            **_describe_verdicts(views, links, choice),
         },
     )
 
@@ -268,10 +267,10 @@ def download(views: LeagueViews, file: str) -> tuple[bytes, str]:
     row_type: type
     rows: Sequence[object]
     if kind == "standings":
-        ratings = views.standings(choice, patience_s=views.patience_s)
+        ratings = views.ratings(choice, patience_s=views.patience_s)
         if ratings is None:
             raise NotReadyError
-        row_type, rows = RatingRow, ratings
+        row_type, rows = RatingRow, ratings.rows
     elif kind == "pairs":
         row_type, rows = PairRow, views.pairs(choice)
     else:
@@ -295,23 +294,28 @@ def _pack(views: LeagueViews, name: str) -> bytes:
 
 
 def _rulesets(views: LeagueViews, links: Links, choice: GameFilter) -> list[RulesetPart] | None:
-    """Return the part of each ruleset. Return None if the ratings are still being computed.
-
-    A ruleset whose first games are newer than the kept standings is left out until these are made again.
-    """
-    standings = views.standings(choice, patience_s=views.patience_s)
-    if standings is None:
+    """Return the part of each ruleset. Return None if the ratings are still being computed."""
+    ratings = views.ratings(choice, patience_s=views.patience_s)
+    if ratings is None:
         return None
     parts = []
-    for ruleset, analysis in views.analyses(choice).items():
-        rows = [row for row in standings if row.ruleset == ruleset]
-        if not rows:
-            continue
+    for ruleset, analysis in ratings.analysed.items():
+        rows = [row for row in ratings.rows if row.ruleset == ruleset]
         (table,) = tables(RatingRow, rows, links, "Ratings")
         grid = crosstable([row.bot for row in rows], analysis.meetings(), links)
         deviations = list(name_deviations({ruleset: analysis}))
         parts.append(RulesetPart(ruleset, table, intervals(rows), grid, deviations))
     return parts
+
+
+def _describe_verdicts(views: LeagueViews, links: Links, choice: GameFilter) -> dict[str, Any]:
+    judged = views.judge(choice)
+    return {
+        "judged": judged,
+        "neighbours": None
+        if judged is None
+        else tables(NeighbourRow, judged.neighbour_rows(), links, "Settled places"),
+    }
 
 
 def _commitments(tournament: TournamentState) -> list[SeedCommitment]:

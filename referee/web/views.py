@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
@@ -27,8 +27,8 @@ from referee.reports.bot_rows import (
     usage_row,
 )
 from referee.reports.game_rows import ChargeRow
-from referee.reports.rating_rows import HistoryRow, RatingRow, history_rows
-from referee.reports.selection import GameFilter, analyses, rating_table
+from referee.reports.rating_rows import HistoryRow, history_rows
+from referee.reports.selection import CurrentRatings, GameFilter, analyses, rating_table
 from referee.reports.statistics import (
     LuckRow,
     PairRow,
@@ -79,6 +79,7 @@ _KEPT = 64
 
 Figures = TypeVar("Figures")
 Row = TypeVar("Row")
+Value = TypeVar("Value")
 FaultLine = TypeVar("FaultLine", LogRow, ChargeRow)
 
 
@@ -183,22 +184,29 @@ class LeagueViews:
 
         return self._cache.get(("games", choice), make)
 
-    def standings(self, choice: GameFilter, *, patience_s: float | None) -> list[RatingRow] | None:
-        """Return the ratings of the bots in the selected games, ruleset by ruleset, best bot first.
+    def ratings(self, choice: GameFilter, *, patience_s: float | None) -> CurrentRatings | None:
+        """Return the ratings of the bots in the selected games, and the analyses from which they were computed.
 
-        If the games are not rated within `patience_s` seconds, return the outdated ratings, or None if there are none. The
-        computation goes on.
+        The intervals of these analyses are computed, those of `analyses` perhaps not. If the games are not rated within `patience_s`
+        seconds, return the outdated ratings, or None if there are none. The computation goes on.
         """
         end_s = None if patience_s is None else time.monotonic() + patience_s
 
-        def make() -> list[RatingRow]:
+        def make() -> CurrentRatings:
             games, analysed = self._games(choice)
             background = self._ratings.setdefault(choice, BackgroundRatings(self.league, choice))
             left_s = None if end_s is None else max(0.0, end_s - time.monotonic())
-            return rating_table(background.rate(games, left_s), games, analysed)
+            ratings = background.rate(games, analysed, left_s)
+            return CurrentRatings(rating_table(ratings, games, analysed), analysed)
 
+        return self._get_if_ready(("ratings", choice), make, patience_s)
+
+    def _get_if_ready(
+        self, key: Hashable, make: Callable[[], Value], patience_s: float | None
+    ) -> Value | None:
+        """Return a value of the cache; None if there is none yet, because ratings are being computed."""
         try:
-            return self._cache.get(("standings", choice), make, patience_s)
+            return self._cache.get(key, make, patience_s)
         except NotReadyError:
             note_outdated_input(time.monotonic() + SOON_S)
             return None
@@ -207,18 +215,21 @@ class LeagueViews:
         """Return one comparison of every two bots, ruleset by ruleset; see `Analysis.pairs`."""
         return self._rows(choice, pair_rows, Analysis.pairs)
 
-    def judge(self, choice: GameFilter) -> Judgement:
-        """Return the verdicts about the bots of the selected games."""
+    def judge(self, choice: GameFilter) -> Judgement | None:
+        """Return the verdicts about the bots of the selected games; None if there are no ratings after `patience_s`."""
 
         def make() -> Judgement:
             tournament = find_judged_tournament(self.league, choice)
             if tournament is None:
-                return judge_once(self.league, choice, self.analyses(choice), StopCondition())
+                ratings = self.ratings(choice, patience_s=self.patience_s)
+                if ratings is None:
+                    raise NotReadyError
+                return judge_once(self.league, choice, ratings.analysed, StopCondition())
             return judge_newest_look(
                 tournament, self.columns(GameFilter(tournament=tournament.name))
             )
 
-        return self._cache.get(("judgement", choice), make)
+        return self._get_if_ready(("judgement", choice), make, self.patience_s)
 
     def seat_worths(self, choice: GameFilter) -> tuple[SeatWorthRow, ...]:
         """Return the value of each seat, ruleset by ruleset."""

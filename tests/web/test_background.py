@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from hand_made import game_result
@@ -124,7 +125,7 @@ def test_error_of_a_computation_of_histories_is_raised_and_the_next_one_may_succ
     [
         lambda league: HistoryKeeper(league, GameFilter()).get(None),
         lambda league: BackgroundRatings(league, GameFilter()).rate(
-            ResultColumns.from_results(league.games), None
+            ResultColumns.from_results(league.games), {}, None
         ),
     ],
     ids=["histories", "ratings"],
@@ -147,9 +148,9 @@ def test_computation_without_a_thread_is_an_error_and_the_next_one_may_succeed(l
         with pytest.raises(ZeroDivisionError):
             keeper.get(1.0)
         with pytest.raises(ZeroDivisionError):
-            ratings.rate(played, 1.0)
+            ratings.rate(played, {}, 1.0)
     assert keeper.get(60.0) == expected_histories(league)
-    assert ratings.rate(played, 60.0).table() == expected_ratings(league, 60)
+    assert ratings.rate(played, {}, 60.0).table() == expected_ratings(league, 60)
 
 
 class StoredLeague(FakeLeague):
@@ -189,10 +190,39 @@ def test_caller_that_does_not_wait_gets_the_ratings_later(league, gate):
     )
     for patience_s in (0, 0.01):
         with pytest.raises(NotReadyError):
-            ratings.rate(played, patience_s)
+            ratings.rate(played, {}, patience_s)
     gate.set()
-    assert ratings.rate(played, None).table() == expected_ratings(league, 60)
-    assert ratings.rate(played, 0).table() == expected_ratings(league, 60)
+    assert ratings.rate(played, {}, None).table() == expected_ratings(league, 60)
+    assert ratings.rate(played, {}, 0).table() == expected_ratings(league, 60)
+
+
+def test_ratings_are_ready_when_the_intervals_are_computed(league):
+    are_computed = threading.Event()
+    analysis = SimpleNamespace(bots=lambda: are_computed.wait(60))
+    ratings, played = (
+        BackgroundRatings(league, GameFilter()),
+        ResultColumns.from_results(league.games),
+    )
+    with pytest.raises(NotReadyError):
+        ratings.rate(played, {"basic": analysis}, 0.01)
+    are_computed.set()
+    found = ratings.rate(played, {"basic": analysis}, 60.0)
+    assert found.table() == expected_ratings(league, 60)
+
+
+def test_next_computation_of_ratings_waits_after_a_long_one(league, monkeypatch):
+    monkeypatch.setattr(background, "MAX_DELAY_S", 60)
+    monkeypatch.setattr(background, "DELAY_FACTOR", 1e9)
+    ratings = BackgroundRatings(league, GameFilter())
+    early, all_games = (
+        ResultColumns.from_results(league.games[:50]),
+        ResultColumns.from_results(league.games),
+    )
+    ratings.rate(early, {}, 60.0)
+    with pytest.raises(NotReadyError):
+        ratings.rate(all_games, {}, 60.0)
+    assert ratings.rate(early, {}, 60.0).table() == expected_ratings(league, 50)
+    assert ratings.rate(all_games, {}, None).table() == expected_ratings(league, 60)
 
 
 def test_games_that_came_during_a_computation_are_rated_too(league, gate):
@@ -202,15 +232,15 @@ def test_games_that_came_during_a_computation_are_rated_too(league, gate):
         ResultColumns.from_results(league.games),
     )
     with pytest.raises(NotReadyError):
-        ratings.rate(early, 0)
+        ratings.rate(early, {}, 0)
     threading.Timer(0.05, gate.set).start()
-    assert ratings.rate(all_games, None).table() == expected_ratings(league, 60)
+    assert ratings.rate(all_games, {}, None).table() == expected_ratings(league, 60)
 
 
 def test_only_new_games_are_rated_after_a_change(league, monkeypatch):
     monkeypatch.setattr(checkpoint, "_MIN_NEW_GAMES", 5)
     ratings = BackgroundRatings(league, GameFilter())
-    ratings.rate(ResultColumns.from_results(league.games[:50]), None)
+    ratings.rate(ResultColumns.from_results(league.games[:50]), {}, None)
     numbers = []
     rate_range = checkpoint._GameSequence.rate
     monkeypatch.setattr(
@@ -220,9 +250,9 @@ def test_only_new_games_are_rated_after_a_change(league, monkeypatch):
             numbers.extend(range(begin, end)) or rate_range(self, table, begin, end)
         ),
     )
-    assert ratings.rate(ResultColumns.from_results(league.games), None).table() == expected_ratings(
-        league, 60
-    )
+    assert ratings.rate(
+        ResultColumns.from_results(league.games), {}, None
+    ).table() == expected_ratings(league, 60)
     assert numbers == list(range(50, 60))
 
 
@@ -236,5 +266,5 @@ def test_error_of_a_computation_of_ratings_is_raised_and_the_next_one_may_succee
     with monkeypatch.context() as patch:
         patch.setattr(league, "bots", lambda: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            ratings.rate(played, None)
-    assert ratings.rate(played, None).table() == expected_ratings(league, 60)
+            ratings.rate(played, {}, None)
+    assert ratings.rate(played, {}, None).table() == expected_ratings(league, 60)

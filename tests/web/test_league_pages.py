@@ -217,19 +217,42 @@ def test_page_of_a_history_that_is_not_computed_says_how_far_it_is(league, monke
     assert "The history is being computed: 25.5 % of the games are rated." in page.text
 
 
-@pytest.mark.parametrize("path", ["/", "/tournaments/cup", "/bots/greedy@1.0"])
-def test_page_whose_ratings_are_not_computed_says_so_and_shows_the_rest(league, monkeypatch, path):
+@pytest.mark.parametrize(
+    ("path", "title"),
+    [
+        ("/", "Ratings"),
+        ("/tournaments/cup", "Ratings"),
+        ("/tournaments/cup", "Settled places"),
+        ("/bots/greedy@1.0", "Ratings"),
+        ("/bots/greedy@1.0", "Opponents"),
+    ],
+)
+def test_page_whose_ratings_are_not_computed_says_so_and_shows_the_rest(
+    league, monkeypatch, path, title
+):
     text = "The ratings are being computed"
     client = Client(make_app(LeagueViews(league, patience_s=0)))
     with monkeypatch.context() as patch:
         patch.setattr(BackgroundRatings, "rate", MagicMock(side_effect=NotReadyError))
         early = client.get(path)
     assert text in early.text
-    assert not any(title.startswith("Ratings") for title in read_page(early.text).tables)
+    assert not any(each.startswith(title) for each in read_page(early.text).tables)
     assert float(early.headers["x-newer-in-s"]) > 0
     ready = Client(make_app(LeagueViews(league))).get(path)
     assert text not in ready.text
-    assert any(title.startswith("Ratings") for title in read_page(ready.text).tables)
+    assert any(each.startswith(title) for each in read_page(ready.text).tables)
+
+
+def test_pair_whose_ratings_are_not_computed_has_its_games(league, monkeypatch):
+    path = "/pairs/greedy@1.0/random@1.0"
+    client = Client(make_app(LeagueViews(league, patience_s=0)))
+    with monkeypatch.context() as patch:
+        patch.setattr(BackgroundRatings, "rate", MagicMock(side_effect=NotReadyError))
+        early = client.get(path)
+    assert "The ratings are being computed" in early.text
+    assert any(each.startswith("Games") for each in read_page(early.text).tables)
+    ready = Client(make_app(LeagueViews(league))).get(path)
+    assert "The ratings are being computed" not in ready.text
 
 
 def test_download_of_ratings_that_are_not_computed_is_to_be_tried_again(league, monkeypatch):
