@@ -3,7 +3,8 @@
 A `Judge` gives all verdicts of the project: those of `ratings compare` and `stats settled`, those of the web pages, and
 those that end a tournament early. So `confidence` and `margin` mean the same everywhere.
 
-- The allowed error is divided equally among all pairs of neighbours in the standings.
+- The allowed error is divided equally among all pairs of neighbours in the standings. A single test for *equal* divides it among
+  all pairs of bots, because the same games have chosen the neighbours: of all pairs, those whose fits are closest.
 - If there are several looks, the share of a pair is divided among them by a boundary, see below. What is known about a pair at a
   look depends on the matches of its bots before it.
 - A verdict is final: once a look has found a bot ahead, or two bots equal, later looks do not test these two bots again.
@@ -192,8 +193,18 @@ class _Test:
         doubt = analysis.doubt_of_equality(bot, below, self.margin)
         # at most 0.5, so a lead above the margin is never called equal
         data = self._list_data((ruleset, bot), (ruleset, below))
-        allowed = allowed_errors(self.looks, self.error, data)[-1]
+        error = self._error_of_equality(len(analysis.results.bots))
+        allowed = allowed_errors(self.looks, error, data)[-1]
         return Verdict.EQUAL if doubt is not None and doubt < allowed else Verdict.OPEN
+
+    def _error_of_equality(self, bots: int) -> float:
+        """Return the share of a pair in the allowed error of *equal*, in a ruleset with this number of bots.
+
+        The games have chosen the neighbours, and neighbours are closer than other pairs. So a single test divides the error
+        of the n - 1 pairs of neighbours among all n (n - 1) / 2 pairs. With several looks, each test is stricter anyway. With the
+        error of all pairs, open pairs would need more games, and the stops of stored tournaments could not be verified any more.
+        """
+        return self.error * 2 / bots if len(self.looks) == 1 else self.error
 
     def needed_chance(self, ruleset: str, bot: str, below: str) -> float:
         """See `Verdicts.needed_chance`."""

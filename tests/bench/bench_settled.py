@@ -6,6 +6,9 @@ worse, or call two bots equal that differ by the margin or more. Wanted are wron
 tournaments. The same games are judged twice: by the boundary of `referee.ratings.judge` (after), and with an equal share of the
 allowed error for each look, where no verdict is final (before). The last columns are of tournaments that play other games: by the
 boundary, and each look draws the tables again (adaptive), as a tournament with `until` does. The games are a share of the full schedule.
+
+The second table is for a single test, such as that of `stats settled`: ten times as many tournaments of duels. Half of the bots differ
+from the other half by exactly the margin, so that the two closest bots of the halves are often closer than the margin in the games.
 """
 
 from __future__ import annotations
@@ -43,9 +46,13 @@ class Shape:
     """The skill of a bot minus that of the next one; None if skills are drawn at random."""
     spread: float = 0.0
     """The standard deviation of skills that are drawn at random."""
+    halves: float | None = None
+    """The skill of the better half of the bots minus that of the other half; None for other skills."""
 
     def draw_skills(self, rng):
         """Return the (n,) skills of the bots of a tournament."""
+        if self.halves is not None:
+            return np.repeat([25.0, 25.0 + self.halves], self.bots // 2)
         if self.gap is None:
             return rng.normal(25, self.spread, self.bots)
         return 25 - self.gap * np.arange(self.bots)
@@ -59,7 +66,11 @@ SHAPES = [
     Shape("8 bots, duels, even gaps", 8, 2, 120, gap=1.5),
     Shape("8 bots, duels, random gaps", 8, 2, 120, spread=3.0),
     Shape("8 bots, 4 seats, equal", 8, 4, 20, gap=0.0),
+    Shape("10 bots, duels, two halves", 10, 2, 60, halves=CONDITION.margin),
 ]
+
+SINGLE = [(4, 2.0, 40), (6, 2.0, 24), (10, 2.0, 20), (10, 1.0, 60), (20, 2.0, 10)]
+"""Bots, margin, and matches of each pair, in the table of the single tests."""
 
 
 @dataclass
@@ -90,6 +101,28 @@ def main(tournaments: int) -> None:
         print(
             f"{shape.name:31}| " + " | ".join(rule.show(shape.rounds) for rule in rules), flush=True
         )
+    print("bots margin matches |  wrong: equal  ahead (a single test)")
+    for single in SINGLE:
+        shown = " ".join(f"{share:6.1%}" for share in measure_single(*single, 10 * tournaments))
+        print("{:4} {:6} {:7}".format(*single), f"| {shown}", flush=True)
+
+
+def measure_single(bots, margin, matches, tournaments):
+    """Return the shares of tournaments with any wrong verdict, with a wrong *equal*, and with a wrong *ahead*."""
+    rng = np.random.default_rng(1)
+    skills = np.repeat([25.0, 25.0 + margin], bots // 2)
+    judge = Judge(StopCondition(margin=margin))
+    found = []
+    for _ in range(tournaments):
+        results = play(skills, tables(bots, 2, matches), rng)
+        truth = dict(zip(results.bots, skills, strict=True))
+        wrong = {
+            each.verdict
+            for each in judge.look({"basic": Analysis(results)}).neighbours["basic"]
+            if is_wrong(each, truth, margin)
+        }
+        found.append([bool(wrong), Verdict.EQUAL in wrong, Verdict.AHEAD in wrong])
+    return np.mean(found, axis=0)
 
 
 def measure(shape, tournaments) -> tuple[Outcomes, Outcomes, Outcomes]:
@@ -162,12 +195,12 @@ def add_games(games, new):
     return replace(games, match=match, **joined)
 
 
-def is_wrong(verdict, truth) -> bool:
+def is_wrong(verdict, truth, margin=CONDITION.margin) -> bool:
     """Return True if a verdict contradicts the true skills."""
     lead = truth[verdict.bot] - truth[verdict.below]
     if verdict.verdict is Verdict.AHEAD:
         return lead <= 0
-    return verdict.verdict is Verdict.EQUAL and abs(lead) >= CONDITION.margin
+    return verdict.verdict is Verdict.EQUAL and abs(lead) >= margin
 
 
 if __name__ == "__main__":

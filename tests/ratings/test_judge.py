@@ -117,18 +117,19 @@ def test_bot_that_never_ranked_above_an_unbeaten_bot_is_not_ahead_of_it():
 class Leads:
     """The analysis of bots with given ratings and one given chance that a bot is better than one with a lower rating."""
 
-    def __init__(self, chance, matches=10, **ratings):
+    def __init__(self, chance, matches=10, doubt=0.5, **ratings):
         self.results = SimpleNamespace(bots=tuple(ratings))
         self.ratings = np.array(list(ratings.values()))
         self._rating = ratings
         self._chance = chance
         self._matches = matches
+        self._doubt = doubt
 
     def count_matches(self, _bot):
         return self._matches
 
     def doubt_of_equality(self, _bot, _below, _margin):
-        return 0.5
+        return self._doubt
 
     def chance_of_lead(self, bot, below):
         return self._chance if self._rating[bot] >= self._rating[below] else 1 - self._chance
@@ -160,6 +161,13 @@ def test_more_looks_or_tables_need_more_certainty():
 def test_allowed_error_is_shared_among_the_pairs_of_neighbours(chance, verdict):
     found = JUDGE.look({"basic": Leads(chance, a=27.0, b=26.0, c=25.0)})
     assert list_verdicts(found) == [verdict] * 2
+
+
+@pytest.mark.parametrize(("doubt", "verdict"), [(0.0084, Verdict.OPEN), (0.0083, Verdict.EQUAL)])
+def test_single_test_of_equality_shares_the_allowed_error_among_all_pairs(doubt, verdict):
+    """Four bots have six pairs. The same games have chosen the three pairs of neighbours."""
+    found = JUDGE.look({"basic": Leads(0.5, doubt=doubt, a=28.0, b=27.0, c=26.0, d=25.0)})
+    assert list_verdicts(found) == [verdict] * 3
 
 
 def settle(chance, **ratings):
