@@ -19,7 +19,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from referee.ratings.trueskill import Ratings, RatingTable, Settings
 from referee.result_columns import NOBODY, Ints, ResultColumns
 
-_VERSION = 1
+_VERSION = 2
 """Version of the rating algorithm. It is part of the digest; raise it when the algorithm changes."""
 _SAVE_DISTANCES = (0, 64, 1024, 16_384)
 """Distances between the states of a checkpoint and the last game, in games.

@@ -2,7 +2,9 @@
 
 TrueSkill compares each seat with the next one in rank order. With three or more seats, the result for tied seats
 therefore depends on the order in which the library `trueskill` sorts the tied seats (issues 13 and 15 of the
-library). In this module, the ratings after a game are the mean over all orders of the tied seats.
+library). In this module, the ratings after a game are the mean over several orders of the tied seats: all orders of two or
+three, 4 orders of four, and 10 of five. In these orders, each tied seat is at each place equally often, and follows each other one
+equally often. The mean over all orders of four or five tied seats would cost up to 120 updates for a game.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain, groupby, permutations, product
+from itertools import chain, groupby, product
 from math import fsum
 from typing import NamedTuple, Self
 
@@ -124,9 +126,9 @@ def _shrinkage(
 
 
 def _orders(seats: Sequence[tuple[int, Rating]]) -> list[tuple[Rating, ...]]:
-    """Return the ratings sorted by rank, best rank first, in every possible order of the tied seats.
+    """Return the ratings sorted by rank, best rank first, in the `_balanced_orders` of the tied seats.
 
-    Seats of equal rank and equal rating can be exchanged without effect, so no order is returned twice.
+    Seats of equal rank are sorted by rating first, so the order of `seats` does not matter.
 
     Args:
         seats: the rank and the rating of each seat.
@@ -135,10 +137,24 @@ def _orders(seats: Sequence[tuple[int, Rating]]) -> list[tuple[Rating, ...]]:
         [prior for _, prior in group]
         for _, group in groupby(sorted(seats), key=lambda seat: seat[0])
     )
-    return [
-        tuple(chain.from_iterable(order))
-        for order in product(*(set(permutations(group)) for group in tied))
-    ]
+    arranged = (
+        [[group[place] for place in order] for order in _balanced_orders(len(group))]
+        for group in tied
+    )
+    return [tuple(chain.from_iterable(order)) for order in product(*arranged)]
+
+
+@cache
+def _balanced_orders(size: int) -> list[tuple[int, ...]]:
+    """Return orders of the numbers below `size`: each is at each place equally often, and follows each other one equally often.
+
+    These are the sequences 0, 1, n - 1, 2, n - 2, … plus each constant, modulo n, and their reverses (Williams, Experimental
+    designs balanced for the estimation of residual effects of treatments, 1949). With an even n, the reverses are
+    such sequences too. Up to three numbers have all their orders.
+    """
+    zigzag = [(place + 1) // 2 * (1 if place % 2 else -1) for place in range(size)]
+    orders = [tuple((number + first) % size for number in zigzag) for first in range(size)]
+    return sorted({*orders, *(order[::-1] for order in orders)})
 
 
 def _mean(ratings: Sequence[Rating]) -> Rating:

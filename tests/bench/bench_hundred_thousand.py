@@ -7,7 +7,7 @@ each time as a number of such games too. It prints:
 
 - ratings after one more game, from a checkpoint (wanted: < 0.2 s);
 - ratings from the first game on, against the library alone with one call for each game (wanted: <= 1.3). With
-  ties, the referee calls the library for each order of the tied seats, so games without ties have a line of their own;
+  ties, the referee calls the library several times for a game, so games without ties have a line of their own;
 - standings, and standings with the crosstable (wanted: < 1 s each);
 - bytes of a record, and of the database beside the records (wanted: < 1500 and < 350 a game).
 """

@@ -1,20 +1,21 @@
 """Test the update by one game against the library, and the treatment of ties."""
 
-from itertools import pairwise
-from math import isfinite
+from collections import Counter
+from itertools import pairwise, permutations
+from math import factorial, isfinite
 
 import pytest
 import trueskill
 from hypothesis import given
 from hypothesis import strategies as st
 
-from referee.ratings.trueskill import Model, Rating, Settings
+from referee.ratings.trueskill import Model, Rating, Settings, _balanced_orders
 
 MODEL = Model(Settings())
 PRIOR = MODEL.prior
 
 ratings = st.builds(Rating, st.floats(5, 45), st.floats(0.5, 25 / 3))
-seats = st.lists(st.tuples(st.integers(1, 4), st.just(PRIOR) | ratings), min_size=2, max_size=4)
+seats = st.lists(st.tuples(st.integers(1, 4), st.just(PRIOR) | ratings), min_size=2, max_size=5)
 
 
 def by_the_library(priors, ranks):
@@ -95,6 +96,29 @@ def test_order_of_five_tied_seats_does_not_matter():
     priors = [Rating(20.0 + seat, 3.0 + seat / 2) for seat in range(5)]
     after = MODEL.update(priors, [1] * 5)
     assert MODEL.update(priors[::-1], [1] * 5) == after[::-1]
+
+
+@pytest.mark.parametrize(("size", "number"), [(1, 1), (2, 2), (3, 6), (4, 4), (5, 10)])
+def test_orders_of_tied_seats_are_few_and_balanced(size, number):
+    orders = _balanced_orders(size)
+    assert len(orders) == number <= factorial(size)
+    assert all(sorted(order) == list(range(size)) for order in orders)
+    places = Counter(item for order in orders for item in enumerate(order))
+    followers = Counter(item for order in orders for item in pairwise(order))
+    assert (len(places), len(set(places.values()))) == (size**2, 1)
+    assert (len(followers), len(set(followers.values()))) == (size * (size - 1), size > 1)
+
+
+@pytest.mark.parametrize("tied", [4, 5])
+def test_few_orders_of_tied_seats_are_nearly_the_mean_over_all_orders(tied):
+    priors = [Rating(20.0 + 3 * seat, 3.0 + seat) for seat in range(tied)]
+    every = [
+        dict(zip(order, by_the_library([priors[seat] for seat in order], [1] * tied), strict=True))
+        for order in permutations(range(tied))
+    ]
+    for seat, after in enumerate(MODEL.update(priors, [1] * tied)):
+        mean = sum(rated[seat].mu for rated in every) / len(every)
+        assert after.mu == pytest.approx(mean, abs=0.01 * priors[seat].sigma)
 
 
 def test_only_the_order_of_ranks_counts():
