@@ -29,7 +29,8 @@ _MAX_RULES_S = 10.0
 """The most CPU time to parse all `.gitignore` files of a folder and to test all its paths by their rules."""
 _STARS = re.compile(r"\*+")
 _ALL_BELOW = re.compile(r"/\*\*(/?)$")
-"""Matches the end of a rule such as `model/**` or `model/**/`. `pathspec` would apply it to the folder too; `model/**/*` means what git means by it."""
+"""Matches the end of a rule such as `model/**` or `model/**/`. In git, such a rule does not match the folder itself, but in `pathspec` it
+does. So `_parse` makes `model/**/*` of it."""
 _SET = re.compile(r"\[([!^]?\]?[^\]]*)")
 """Matches a set of characters, such as `[a-z]`, up to its end or up to the end of a class in it, such as `[[:digit:]]`."""
 
@@ -124,7 +125,7 @@ def _parse(file: Path, data: bytes) -> Sequence[_Rule]:
             continue
         if line[-1].isspace() and line[-1] != " ":  # `pathspec` would strip it
             raise UserError(
-                f"{file}: line {number}: a rule ends in white space that is no space; remove it"
+                f"{file}: line {number}: the rule ends in a tab or another white-space character that is not a space; remove it"
             )
         if len(_STARS.findall(line)) > _MAX_STARS:
             raise UserError(f"{file}: line {number}: more than {_MAX_STARS} wildcards in a rule")
@@ -159,6 +160,7 @@ def _strip_spaces(line: str) -> str:
 def _match_whole(regex: re.Pattern[str]) -> re.Pattern[str]:
     """Return a regular expression for a whole path, from one of `pathspec`.
 
-    `pathspec` searches, and finds also the folders on the path. But git decides about a folder before it looks at what is in it.
+    A regular expression of `pathspec` also matches a path if it matches only a folder on it. Here it must match the whole path: as git
+    does, `match` is asked about each folder before its content.
     """
     return regex if regex.pattern.startswith("^") else re.compile(f"(?s:.*){regex.pattern}")

@@ -109,7 +109,7 @@ async def check_bot(
         clocks: the time limits for the bot; None for the defaults of `Clocks`.
         logs: where to write what the bot prints; None for nowhere.
         chosen: the names of the steps to run. Other steps are skipped; later steps assume that the bot would pass them.
-        discard: called with the copy if the check is interrupted.
+        discard: called with the copy if the check raises an exception, for example VoidGame, or after Ctrl-C.
 
     The check leaves no process running, and no files except the copy, which is temporary, and the logs. Raises `VoidGame` if the machine
     lacks the resources to run the bot.

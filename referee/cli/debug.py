@@ -88,7 +88,8 @@ def debug(
         typer.Option(
             "--seat",
             min=0,
-            help="The seat. By default that of the same version, or else of the bot with the same name.",
+            help="The number of the seat. Default: the seat of the given version, or if it did not play in the game,"
+            " of the bot with the same name.",
         ),
     ] = None,
     league: LeagueOption = DEFAULT_LEAGUE,
@@ -155,7 +156,7 @@ def debug(
 
 
 def _choose_seat(record: GameRecord, bot: BotId, seat: int | None) -> int:
-    """Return the number of the seat from `--seat`, or else that of the version `bot`, or else that of the bot with its name."""
+    """Return `seat` if it is given, else the seat of the version `bot`, or if it did not play, of the bot with its name."""
     if seat is not None:
         if seat >= len(record.seating):
             last = len(record.seating) - 1

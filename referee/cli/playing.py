@@ -309,7 +309,7 @@ def league_options(store: League) -> list[str]:
 
 
 def _db_of_variable() -> str | None:
-    """Return the URL in REFEREE_DB without its password; None without a URL, and for one that no command could use."""
+    """Return the URL in REFEREE_DB without its password; None if the variable has no URL, or a wrong one."""
     url = os.environ.get(DB_VARIABLE)
     with suppress(UserError):
         return url_without_password(url) if url else None

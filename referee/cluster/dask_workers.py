@@ -32,7 +32,8 @@ _AWAITED_S = 10.0
 _LEAVE_S = 30.0
 """How long the driver waits at the end until the workers have ended their bots."""
 _KILL_S = 2.0
-"""The same after `kill`, because everything shall end at once. A worker that does not reply ends its bots as soon as it can."""
+"""How many seconds the driver waits for the workers after `kill`. It is short, because the user wants an immediate end. A worker that does
+not reply in time ends its bots later, as soon as it can."""
 _FIRST_LINES, _LAST_LINES = 5, 10
 """How many lines say why the workers of a host cannot play. If there are more, one line says how many are left out."""
 _MAX_LINES = _FIRST_LINES + _LAST_LINES + 1
@@ -190,7 +191,8 @@ class DaskWorkers:
     async def wait_until_ready(self) -> None:
         """Wait until each Dask worker that was connected at the start is ready, refused or failed, and at least one worker is ready.
 
-        A single ready worker would get all lanes, and keep each of them until it has played what it has of it.
+        It waits for all of them so that the lanes are spread. Otherwise the first ready worker would get all lanes, and would keep each
+        lane until it has played the games of the lane that it already has.
 
         Raises WorkerLostError after `drain`, and RefereeError if the scheduler is gone. Raises UserError if none of the workers at
         the start is ready, and at least one was refused or has failed.

@@ -141,7 +141,7 @@ async def run_workers(
     """Start a Dask worker for each place, and return when all have ended.
 
     A worker that is killed is started again. All end when this task is cancelled, when the scheduler is gone, and when a killed worker
-    cannot be started again. Dask logs what a lost connection interrupts, so the caller turns logs off.
+    cannot be started again. Dask logs each lost connection, so the caller turns logs off.
 
     Args:
         scheduler: the address of the scheduler.

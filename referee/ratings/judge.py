@@ -3,8 +3,8 @@
 A `Judge` gives all verdicts of the project: those of `ratings compare` and `stats settled`, those of the web pages, and
 those that end a tournament early. So `confidence` and `margin` mean the same everywhere.
 
-- The allowed error is divided equally among all pairs of neighbours in the standings. A single test for *equal* divides it among
-  all pairs of bots, because the same games have chosen the neighbours: of all pairs, those whose fits are closest.
+- The allowed error is divided equally among all pairs of neighbours in the standings. In a single test, the allowed error of *equal* is
+divided among all pairs of bots, because the tested games also decide which bots are neighbours, and neighbours have the closest fits.
 - If there are several looks, the share of a pair is divided among them by a boundary, see below. What is known about a pair at a
   look depends on the matches of its bots before it.
 - A verdict is final: once a look has found a bot ahead, or two bots equal, later looks do not test these two bots again.
@@ -201,8 +201,9 @@ class _Test:
         """Return the share of a pair in the allowed error of *equal*, in a ruleset with this number of bots.
 
         The games have chosen the neighbours, and neighbours are closer than other pairs. So a single test divides the error
-        of the n - 1 pairs of neighbours among all n (n - 1) / 2 pairs. With several looks, each test is stricter anyway. With the
-        error of all pairs, open pairs would need more games, and the stops of stored tournaments could not be verified any more.
+        of the n - 1 pairs of neighbours among all n (n - 1) / 2 pairs. With several looks, each look gets only a part of the pair's share,
+        so its test is stricter already. If the error were divided among all pairs there too, open pairs would need more games, and stored
+        tournaments that stopped early would no longer pass verification.
         """
         return self.error * 2 / bots if len(self.looks) == 1 else self.error
 

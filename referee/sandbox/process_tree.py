@@ -346,7 +346,7 @@ class ProcessTrees:
     def _find_owner_by_search(self, child: int) -> int | None:
         """Return the owner as `_owner` does, by the identity or the command line of the child.
 
-        A sweeper has the mark of this process, which usually has none.
+        A real sweeper has the same mark as this process, usually none. A child with another mark is a program that imitates a sweeper.
         """
         owner = self._find_owner_by_identity(child)
         if owner is not None:

@@ -168,14 +168,15 @@ class SandboxResources:
 def _change_owner(folders: Sequence[Path], uid: int, former: int | None = None) -> None:
     """Make a user, and the group of the same number, the owner of folders and of everything in them. Follows no link.
 
-    A file that also has a name outside of the folders keeps its owner, unless its owner is `former`: where the kernel allows it, a
-    program can make a hard link to any file of the machine. Errors are ignored: the program may have removed or moved a
-    file in this moment.
+    A file that also has a hard link outside the folders keeps its owner, because a program may have linked a file of the machine into its
+    folder (possible with `fs.protected_hardlinks = 0`). The exception is a file that belongs to `former`. Errors are ignored: the program
+    may have removed or moved a file in this moment.
 
     Args:
         folders: the folders; none of them lies in another.
         uid: the new owner.
-        former: the user whose files change their owner in any case; None if there is no such user.
+        former: the user id of the program that has ended; all files of this user change their owner. None when the folders are given to a
+        program.
     """
     # names of one file may lie in several of the folders
     names = Counter(_inode(status) for *_, status in _walk(folders) if status.st_nlink > 1)

@@ -23,8 +23,8 @@ from pathlib import Path
 from referee.sandbox.cgroups import Cgroup
 
 SEARCH_DELAY_S = 0.01
-"""How many seconds after `STOPPED` the processes of the tree are searched for. A search takes 0.25 ms. So a bot whose next game begins
-at once, which is the usual case, is not searched."""
+"""Seconds between `STOPPED` and the search for the processes of the tree. If the bot's next game begins earlier, which is the usual case,
+the search is cancelled. That saves 0.25 ms."""
 
 
 class Scheduling(Enum):
@@ -63,7 +63,7 @@ class Scheduler:
         self._is_idle = False
         self._is_stopped = False
         self._search: asyncio.TimerHandle | None = None
-        """The search that a program needs soon, because it was stopped; None if it needs none."""
+        """The timer of the search after `STOPPED`; None if no search is planned."""
 
     @property
     def reaches_all(self) -> bool:
@@ -82,7 +82,7 @@ class Scheduler:
     def override(self, scheduling: Scheduling | None) -> None:
         """Force this scheduling, and ignore `schedule`. None returns to the scheduling that `schedule` last asked for.
 
-        `STOPPED` searches at once for the processes of the tree.
+        With `STOPPED`, it searches for the processes of the tree at once, without the delay.
         """
         self._override = scheduling
         self._apply(scheduling or self._wanted)

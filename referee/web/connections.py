@@ -8,10 +8,12 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 class Connection(H11Protocol):
-    """A connection that is closed at once if `limit_concurrency` connections are open with it, or after `timeout_keep_alive` seconds without a request.
+    """A browser's connection, which is closed if there are too many, or if no request comes.
 
-    Both are settings of uvicorn, which alone does less: at the limit it only replies to all requests with status 503, and its timeout
-    begins after the first response. So connections without a request would take all file descriptors of the server.
+    It is closed at once if `limit_concurrency` connections are open, itself included, or after `timeout_keep_alive` seconds
+    without a first request.
+    Both are settings of uvicorn. Without this class, uvicorn keeps connections above the limit open and replies with status 503, and its
+    timeout begins only after the first response. So connections without a request would take all file descriptors of the server.
     """
 
     _first_request: asyncio.TimerHandle | None = None

@@ -55,7 +55,8 @@ _NICE = 10
 _CONNECTIONS = STREAMS + 200
 """The limit of open connections. Further ones are closed at once."""
 _BACKLOG = 100
-"""At most this many connections are accepted before the first of them is closed. uvicorn's 2,048 would take all file descriptors."""
+"""The most waiting connections that the event loop accepts in one step. Only after this step can it close those above the limit. With
+uvicorn's default of 2,048, one step could take all file descriptors."""
 _IDLE_S = 10
 """A connection is closed if its first request, or a further one, does not come for this time."""
 _GRACE_S = 1

@@ -71,7 +71,7 @@ class ShownGame:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will happen in the game. It may still be being stored."""
+        """Whether nothing more will happen in the game. Perhaps the game is not stored yet."""
         return self.record is not None or self.problem is not None
 
     def take(self, news: News) -> None:

@@ -216,7 +216,7 @@ class LeagueViews:
         return self._rows(choice, pair_rows, Analysis.pairs)
 
     def judge(self, choice: GameFilter) -> Judgement | None:
-        """Return the verdicts about the bots of the selected games; None if there are no ratings after `patience_s`."""
+        """Return the verdicts about the bots of the selected games; None if there are no ratings after `self.patience_s` seconds."""
 
         def make() -> Judgement:
             tournament = find_judged_tournament(self.league, choice)

@@ -263,7 +263,7 @@ def test_gitignore_with_a_class_of_characters_is_refused(bot, tmp_path, rule):
 def test_gitignore_with_a_rule_that_ends_in_other_white_space_is_refused(bot, tmp_path, end):
     (bot / ".gitignore").write_text(f"ok\nx{end}\n", encoding="utf-8", newline="")
     assert refusal(bot, tmp_path) == (
-        f"{bot}/.gitignore: line 2: a rule ends in white space that is no space; remove it"
+        f"{bot}/.gitignore: line 2: the rule ends in a tab or another white-space character that is not a space; remove it"
     )
 
 

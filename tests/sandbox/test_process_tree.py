@@ -421,14 +421,14 @@ async def test_sweeper_of_another_process_is_spared_and_reaped(launch):
 
 
 async def test_orphan_that_imitates_a_sweeper_is_killed(python):
-    # it is a true sweeper, which waits for the end of its input: it holds the other end of the pipe itself
+    # the orphan runs the sweeper's own command; it never ends, because it holds the writing end of its own input
     program = await python(f"""
         import os, resource, time
         reader, writer = os.pipe()
         os.dup2(reader, 0)
         os.set_inheritable(writer, True)
         if os.fork() == 0:
-            resource.setrlimit(10, (5, 5))  # the mark of no program
+            resource.setrlimit(10, (5, 5))  # a mark that the referee gave to no program
             os.execv({sweeper.SWEEPER[0]!r}, {sweeper.SWEEPER!r})
         os.wait()
         print("up", flush=True)
