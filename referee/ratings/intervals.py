@@ -321,14 +321,20 @@ class Certainty:
         margins = self.deviation(drawn) * self._quantiles()
         return _make_estimates(values, values - margins, values + margins)
 
-    def percentile_intervals(self, values: Floats, drawn: Floats) -> list[Estimate]:
-        """Return intervals of (F,) values with a skewed distribution, from the percentiles of `drawn`."""
+    def percentile_intervals(
+        self, values: Floats, drawn: Floats, least: Floats | float = 0.0
+    ) -> list[Estimate]:
+        """Return intervals of (F,) values with a skewed distribution, from the percentiles of `drawn`.
+
+        Each end is at least as far from the value as if the variance of the figure was `least`, which has the shape (F,).
+        """
         tails = (1 - CONFIDENCE) / 2
         low, high = np.quantile(drawn, [tails, 1 - tails], axis=0)
         wider = self._quantiles() / ndtri(1 - tails) * self._enlarge()
-        return _make_estimates(
-            values, values - (values - low) * wider, values + (high - values) * wider
-        )
+        margin = self._quantiles() * np.sqrt(least)
+        lows = np.minimum(values - (values - low) * wider, values - margin)
+        highs = np.maximum(values + (high - values) * wider, values + margin)
+        return _make_estimates(values, lows, highs)
 
     def share_intervals(self, values: Floats, drawn: Floats, counts: Floats) -> list[Estimate]:
         """Return Wilson's intervals of (F,) shares. A share of 0 or 1 has an interval too.

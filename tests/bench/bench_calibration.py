@@ -6,17 +6,21 @@ the interval of sequential TrueSkill, mu plus or minus 1.96 sigma.
 
 The second table has the share of games won for 2 to 10 bots at 2 to 5 seats, by the number of matches of each bot (wanted: 93 to 100 % for 2 to 8
 matches, 93 to 97 % for more). It has ten times as many tournaments, divided by the number of bots. The third table has the
-fit of four bots beside a fifth one that loses nearly all games. The fourth table has the shares of `stats luck` (wanted: 93 to 100 %
-if there are more than two bots).
+fit of four bots beside a fifth one that loses nearly all games. The fourth table has the lead of two nearly identical bots: one wins both games in a share
+of the matches, and each wins one game in the others. It is exact, without chance. The fifth table has the shares of `stats luck`
+(wanted: 93 to 100 % if there are more than two bots).
 """
 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
+from scipy.special import ndtri
+from scipy.stats import binom
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "ratings"))
 
@@ -39,6 +43,10 @@ EVEN = 0.5
 """The standard deviation of the skills of bots that are nearly equal."""
 GAPS = [14, 17, 20, 24, 30]
 """By how much the last of five bots is weaker than the mean of the others."""
+RARE = [0.02, 0.05, 0.1, 0.2]
+"""Shares of the matches in which the better one of two nearly identical bots wins both games."""
+RARE_MATCHES = [5, 10, 20, 40, 100]
+"""Matches of the two nearly identical bots."""
 LUCK_SHAPES = [(6, 2, 2), (6, 2, 10), (2, 2, 4), (2, 2, 10), (2, 2, 40), (6, 3, 2), (6, 4, 2)]
 """Bots, seats, and matches at each table, in the table of `stats luck`."""
 
@@ -68,6 +76,12 @@ def main(tournaments: int) -> None:
     print("gap | rating of the others")
     for gap in GAPS:
         print(f"{gap:3} | {coverage_beside(gap, tournaments):6.1%}")
+    print(
+        "share | lead of nearly identical bots, after matches: " + " ".join(map(str, RARE_MATCHES))
+    )
+    for share in RARE:
+        shown = " ".join(f"{coverage_identical(share, matches):6.1%}" for matches in RARE_MATCHES)
+        print(f"{share:5} | {shown}")
     print("bots seats matches |   hand   bots   rest")
     for shape in LUCK_SHAPES:
         shown = " ".join(f"{share:6.1%}" for share in coverage_luck(*shape, tournaments))
@@ -138,6 +152,20 @@ def coverage_beside(gap: float, tournaments: int) -> float:
         others = zip(analysis.bots()[:-1], true_ratings(skills, analysis.centre), strict=False)
         covered += [covers(each.rating, true) for each, true in others]
     return float(np.mean(covered))
+
+
+def coverage_identical(share: float, matches: int) -> float:
+    """Return how likely the lead is covered, if the first of two bots wins both games in a share of the matches."""
+    lead = np.sqrt(2) * BETA * ndtri((1 + share) / 2)
+    even = play(np.zeros(2), tables(2, 2, matches), np.random.default_rng(1))
+    covered = 0.0
+    for decided in range(matches + 1):
+        won = (even.bot == 0) == ((even.match < decided) | (np.arange(2 * matches) % 2 == 0))[
+            :, None
+        ]
+        pair = Analysis(replace(even, rank=np.where(won, 1, 2))).pair("bot00", "bot01")
+        covered += binom.pmf(decided, matches, share) * covers(pair.rating_lead, lead)
+    return covered
 
 
 def coverage_luck(bots: int, seats: int, matches: int, tournaments: int) -> np.ndarray:

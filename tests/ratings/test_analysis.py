@@ -162,6 +162,19 @@ def beaten_by_all(matches=12, gap=24.0, seed=1):
     return skills, play(skills, tables(5, 4, matches), rng)
 
 
+def test_bots_that_won_one_game_in_each_match_have_an_interval_that_narrows():
+    """Matches that one bot wins altogether may only be rare: up to 3 / m of the matches, a lead of about 20 / m."""
+    for matches in (10, 40, 160):
+        played = [duel(*pair, n) for n in range(matches) for pair in (("a", "b"), ("b", "a"))]
+        found = analysis(*played)
+        lead = found.pair("a", "b").rating_lead
+        assert 20 / matches < lead.high < 30 / matches
+        assert lead.low == pytest.approx(-lead.high)
+        for each in found.bots():
+            assert each.rating.high - 25 == pytest.approx(lead.high / 2)
+            assert 25 - each.rating.low == pytest.approx(lead.high / 2)
+
+
 def test_bot_that_lost_all_games_does_not_move_the_others():
     _, results = beaten_by_all()
     found = Analysis(results)

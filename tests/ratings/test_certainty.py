@@ -34,6 +34,12 @@ def test_spread_of_the_resamples_is_right_after_very_many_matches():
     assert interval.high == pytest.approx(1, rel=1e-3)
 
 
+def test_percentile_interval_is_at_least_as_wide_as_the_least_variance_makes_it():
+    for least, margin in ((0.1, T[5] / 1.96 * sqrt(5 / 4)), (4.0, T[5] * 2)):
+        [interval] = certainty(5).percentile_intervals(ZERO, DRAWN, np.array([least]))
+        assert interval.high == -interval.low == pytest.approx(margin, rel=1e-3)
+
+
 def test_chance_of_two_matches_has_one_degree_of_freedom():
     """With one degree of freedom, Student's t is the Cauchy distribution."""
     chance = certainty(2).chance(3.0, DRAWN)
