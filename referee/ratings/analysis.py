@@ -45,8 +45,8 @@ _FURTHER_MATCHES = 4
 them for each bot. With four, the share of wrong verdicts in simulated single tests of two bots that differ by the margin was
 never above the allowed error. With three, it was up to 1.6 times the allowed error."""
 _LEAST_GAMES = 4
-"""The intervals of ratings and of their leads are at least as wide as the variance of this many games of the same result makes
-them: the games of two duels, or of one match with four seats. The resamples contain only results that have occurred, and a
+"""The intervals of ratings and of leads are at least as wide as if the result of this many games were always the same: the games of two
+matches of two seats, or of one match of four seats. The resamples contain only results that have occurred, and a
 match that one bot wins altogether may only be rare. For two nearly identical bots, the intervals then cover the true lead in at
 least 91 % of the cases; with 2 it would be 87 %, and without this 55 %. A larger number would widen the intervals of other bots."""
 _SEED = 20_050_102
