@@ -7,7 +7,8 @@ the interval of sequential TrueSkill, mu plus or minus 1.96 sigma.
 The second table has the share of games won for 2 to 10 bots at 2 to 5 seats, by the number of matches of each bot (wanted: 93 to 100 % for 2 to 8
 matches, 93 to 97 % for more). It has ten times as many tournaments, divided by the number of bots. The third table has the
 fit of four bots beside a fifth one that loses nearly all games. The fourth table has the lead of two nearly identical bots: one wins both games in a share
-of the matches, and each wins one game in the others. It is exact, without chance. The fifth table has the shares of `stats luck`
+of the matches, and each wins one game in the others. It is exact, without chance. The fifth table has the fit after a ladder of duels, and after as
+many games of a round robin; it has a quarter of the tournaments. The sixth table has the shares of `stats luck`
 (wanted: 93 to 100 % if there are more than two bots).
 """
 
@@ -19,6 +20,7 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
+from bench_ladder import Shape, play_looks
 from scipy.special import ndtri
 from scipy.stats import binom
 
@@ -47,6 +49,8 @@ RARE = [0.02, 0.05, 0.1, 0.2]
 """Shares of the matches in which the better one of two nearly identical bots wins both games."""
 RARE_MATCHES = [5, 10, 20, 40, 100]
 """Matches of the two nearly identical bots."""
+LADDERS = [(8, 400, 0.0), (8, 400, 0.5), (8, 400, 3.0), (8, 2000, 0.0), (16, 800, 1.0)]
+"""Bots, games, and standard deviation of the skills, in the table of ladders."""
 LUCK_SHAPES = [(6, 2, 2), (6, 2, 10), (2, 2, 4), (2, 2, 10), (2, 2, 40), (6, 3, 2), (6, 4, 2)]
 """Bots, seats, and matches at each table, in the table of `stats luck`."""
 
@@ -82,6 +86,10 @@ def main(tournaments: int) -> None:
     for share in RARE:
         shown = " ".join(f"{coverage_identical(share, matches):6.1%}" for matches in RARE_MATCHES)
         print(f"{share:5} | {shown}")
+    print("bots games spread | ladder  round robin")
+    for ladder in LADDERS:
+        shown = " ".join(f"{share:6.1%}" for share in coverage_ladder(*ladder, tournaments // 4))
+        print("{:4} {:5} {:6}".format(*ladder), f"| {shown}", flush=True)
     print("bots seats matches |   hand   bots   rest")
     for shape in LUCK_SHAPES:
         shown = " ".join(f"{share:6.1%}" for share in coverage_luck(*shape, tournaments))
@@ -166,6 +174,26 @@ def coverage_identical(share: float, matches: int) -> float:
         pair = Analysis(replace(even, rank=np.where(won, 1, 2))).pair("bot00", "bot01")
         covered += binom.pmf(decided, matches, share) * covers(pair.rating_lead, lead)
     return covered
+
+
+def coverage_ladder(bots: int, games: int, spread: float, tournaments: int) -> np.ndarray:
+    """Return the shares of covered ratings after a ladder of duels, and after as many games of a round robin."""
+    rng = np.random.default_rng(1)
+    shape = Shape("ladder", 2, games // 2, None, bots)
+    pairs = tables(bots, 2, 1)
+    covered = []
+    for _ in range(tournaments):
+        skills = rng.normal(25, spread, bots)
+        *_, ladder = play_looks(shape, skills, rng)
+        robin = play(skills, np.resize(pairs, (games // 2, 2)), rng)
+        row = []
+        for results in (ladder, robin):
+            analysis = Analysis(results)
+            truth = true_ratings(skills, analysis.centre)
+            found = [each.rating for each in analysis.bots()]
+            row.append(np.mean(list(map(covers, found, truth))))
+        covered.append(row)
+    return np.mean(covered, axis=0)
 
 
 def coverage_luck(bots: int, seats: int, matches: int, tournaments: int) -> np.ndarray:

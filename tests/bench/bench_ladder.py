@@ -39,6 +39,7 @@ class Shape:
     matches: int
     gap: float | None
     """The skill of a bot minus that of the next one; None if skills are drawn at random, with the deviation 3."""
+    bots: int = BOTS
 
     def draw_skills(self, rng):
         """Return the (n,) skills of the bots, in random order."""
@@ -107,6 +108,12 @@ def play_round_robin(shape, skills, rng):
 
 def play_ladder(shape, skills, rng):
     """Yield the number of games and the fits after each look of a ladder."""
+    for games in play_looks(shape, skills, rng):
+        yield len(games), fit(games)
+
+
+def play_looks(shape, skills, rng):
+    """Yield all games so far after each look of a ladder."""
     course, games = make_course(make_ladder(shape)), None
     seats = shape.seats
     while (look := course.next_look) is not None:
@@ -118,7 +125,7 @@ def play_ladder(shape, skills, rng):
             [int(bot[3:5]) for bot in game.bots] for game in course.games[look.games : end : seats]
         ]
         games = add_games(games, play(skills, np.array(orders), rng))
-        yield len(games), fit(games)
+        yield games
 
 
 def fit(games):
@@ -132,7 +139,7 @@ def make_ladder(shape):
     file = Path("ladder")
     content = {
         "name": "ladder",
-        "bots": [f"bot{number:02}" for number in range(BOTS)],
+        "bots": [f"bot{number:02}" for number in range(shape.bots)],
         "ruleset": "basic",
         "seats": shape.seats,
         "budget": shape.matches * shape.seats,
