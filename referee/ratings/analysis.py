@@ -48,7 +48,7 @@ _LEAST_GAMES = 4
 """The intervals of ratings and of leads are at least as wide as if the result of this many games were always the same: the games of two
 matches of two seats, or of one match of four seats. The resamples contain only results that have occurred, and a
 match that one bot wins altogether may only be rare. For two nearly identical bots, the intervals then cover the true lead in at
-least 91 % of the cases; with 2 it would be 87 %, and without this 55 %. A larger number would widen the intervals of other bots."""
+least 90 % of the cases; with 2 it would be 87 %, and without this 55 %. A larger number would widen the intervals of other bots."""
 _SEED = 20_050_102
 """Fixed, so that the same results always give the same intervals."""
 
