@@ -29,7 +29,7 @@ from referee.cli.options import INTERRUPTED, Output
 from referee.errors import Cause
 from referee.ratings.trueskill import Ratings
 from referee.records import Fault, GameRecord, GameResult, ScheduledGame
-from referee.reports.formats import visible
+from referee.reports.formats import quoted, visible
 from referee.reports.rating_rows import StandingRow, Tally
 from referee.reports.selection import GameFilter, rate_in_order
 from referee.reports.terminal import RowsTable
@@ -269,8 +269,10 @@ class _Screen:
         if_unread()
 
     def say(self, text: str) -> None:
-        """Print a line. It may contain text of a bot. The live screen does not overwrite the line."""
-        self._console.print(Text(visible(text)), soft_wrap=not self._is_live)
+        """Print a line, and below it the output of a program if `text` has more lines. The live screen does not overwrite them."""
+        line, _, output = text.partition("\n")
+        shown = visible(line) + ("\n" + quoted(output).rstrip("\n") if output else "")
+        self._console.print(Text(shown), soft_wrap=not self._is_live)
 
     def add(self, game: ScheduledGame, record: GameRecord) -> None:
         """Show a game that was played and stored."""

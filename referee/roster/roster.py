@@ -259,7 +259,8 @@ class Roster:
     def discard_unused(self, copy: Copy) -> None:
         """Remove `copy` if it is new, unless the league has a version of the bot with the same content.
 
-        If it is not new, another command has made it and may play with it. If the database fails, the copy stays, because the league may use it.
+        If it is not new, another command has made it and may play with it. But a game that has begun with a new copy meanwhile loses its files.
+        If the database fails, the copy stays, because the league may use it.
         """
         if not copy.is_new:
             return

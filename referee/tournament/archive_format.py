@@ -31,8 +31,8 @@ from referee.records import GameRecord, GameResult
 from referee.result_columns import ResultColumns
 from referee.tournament.config_file import MAX_GAMES
 
-FORMAT = 2
-"""The number of this format. It must change when the members or their keys change."""
+FORMAT = 3
+"""The number of this format. It must change when the members or their keys change, and when the same games get other ratings."""
 MEMBERS = TOURNAMENT, BOTS, RECORDS, RATINGS = (
     "tournament.json",
     "bots.json",

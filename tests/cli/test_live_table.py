@@ -109,5 +109,5 @@ def test_text_of_a_bot_cannot_control_the_terminal(league):
     out = io.StringIO()
     tournament = SimpleNamespace(name="cup", may_stop=False, schedule=())
     screen = _Screen(league, tournament, Output(file=out))
-    screen.say("the link l leads to /x\x1b[2J\nreferee: all games are played")
-    assert out.getvalue() == "the link l leads to /x\\x1b[2J\\nreferee: all games are played\n"
+    screen.say("the link l leads to /x\x1b[2J\nreferee: all games are played\n")
+    assert out.getvalue() == "the link l leads to /x\\x1b[2J\n| referee: all games are played\n"

@@ -139,23 +139,23 @@ async def test_worker_is_ready_when_its_bots_are_built(client, said):
 async def test_first_workers_that_are_not_ready_for_long_are_named_once(
     client, said, monkeypatch, silent, awaited
 ):
-    monkeypatch.setattr(dask_workers, "_AWAITED_S", 0.01)
+    monkeypatch.setattr(dask_workers, "_AWAITED_S", 0.3)
     client.join("tcp://w:0")
     for number in range(1, silent + 1):
         client.join(f"tcp://w:{number}", deploy=asyncio.get_running_loop().create_future())
     async with preparing(client, said):
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.6)
     assert said == [
         f"No game begins before these workers are ready: {awaited}. They may be building bots; end a worker that hangs."
     ] * bool(silent)
 
 
 async def test_first_workers_are_not_named_after_a_drain(client, said, monkeypatch):
-    monkeypatch.setattr(dask_workers, "_AWAITED_S", 0.01)
+    monkeypatch.setattr(dask_workers, "_AWAITED_S", 0.3)
     client.join("tcp://w:0", deploy=asyncio.get_running_loop().create_future())
     async with preparing(client, said) as workers:
         workers.drain()
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.6)
     assert said == []
 
 

@@ -89,7 +89,7 @@ def test_any_program_can_read_an_archive(finished, data, tmp_path):
     members = read_members(data)
     assert tuple(members) == archive_format.MEMBERS
     tournament = json.loads(members["tournament.json"])
-    assert tournament["format"] == 2
+    assert tournament["format"] == 3
     assert tournament["name"] == "cup"
     assert tournament["commitment"] == sha256(tournament["terms"].encode()).hexdigest()
     assert tournament["seed"] == SEED.hex()
@@ -572,9 +572,9 @@ def test_a_file_that_is_not_a_zip_is_refused(verify):
 
 
 def test_an_archive_of_another_format_is_refused(data, verify):
-    members = change_json(read_members(data), archive_format.TOURNAMENT, put("format", value=3))
+    members = change_json(read_members(data), archive_format.TOURNAMENT, put("format", value=2))
     with pytest.raises(
-        UserError, match=r"cup\.zip: tournament\.json: format: 3; this version .* knows 2$"
+        UserError, match=r"cup\.zip: tournament\.json: format: 2; this version .* knows 3$"
     ):
         verify(archive_format.pack({**members, "more": b""}))
 
