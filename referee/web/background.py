@@ -7,11 +7,11 @@ after Ctrl-C Python would wait until that thread ends.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future, wait
 from functools import partial
 from threading import Lock, Thread
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from referee.ratings.analysis import Analysis
 from referee.ratings.checkpoint import rate_from_checkpoint
@@ -31,8 +31,20 @@ schedule, so a new game may come before some of them."""
 SOON_S = 1.0
 """While ratings or histories are computed, a page that needs them may be made again after this time."""
 Result = TypeVar("Result")
-Computation = tuple[ResultColumns, Future[Ratings]]
-"""Games, and the ratings after them."""
+
+
+class RatedGames(NamedTuple):
+    """The result of a computation."""
+
+    games: ResultColumns
+    analysed: dict[str, Analysis]
+    """The analyses of `games`, with computed intervals."""
+    ratings: Ratings
+    """The ratings after `games`."""
+
+
+Computation = tuple[ResultColumns, Future[RatedGames]]
+"""Games, and the computation that rates them."""
 
 
 def _carry_out(
@@ -68,63 +80,71 @@ class BackgroundRatings:
         self._lock = Lock()
         self._latest: Computation | None = None
         """The newest computation. It may be finished."""
+        self._finished: RatedGames | None = None
+        """The result of the last computation that has finished."""
         self._checkpoint: bytes | None = None
         self._again_at_s = 0.0
         """The monotonic time from which a new computation may begin for a caller that does not wait without a limit."""
 
     def rate(
-        self, games: ResultColumns, analysed: Mapping[str, Analysis], patience_s: float | None
-    ) -> Ratings:
+        self, games: ResultColumns, analysed: dict[str, Analysis], patience_s: float | None
+    ) -> RatedGames:
         """Return the ratings after `games` when the intervals of `analysed` are computed too.
+
+        If the computation is not finished after `patience_s`, or may not begin yet (see `DELAY_FACTOR`), return the result of the last
+        one that has finished, perhaps for other games. If there are many games and no checkpoint, do so at once, unless
+        `patience_s` is None. The computation goes on. A later call with the same object `games` returns its result.
 
         Args:
             games: the selected games, in schedule order.
             analysed: `analyses(games)`.
             patience_s: how long to wait for the computation, in seconds; None to wait without a limit, and to compute in this thread.
 
-        Raises NotReadyError if the computation is not finished after `patience_s`. If there are many games and no checkpoint, it
-        is raised at once, unless `patience_s` is None. The computation goes on. A later call with the same object
-        `games` returns its result.
+        Raises NotReadyError if no computation has finished.
         """
         if patience_s is not None and self._takes_long(games):
             patience_s = 0.0
         end_s = None if patience_s is None else time.monotonic() + patience_s
-        while True:
-            computed, computation = self._begin(games, analysed, patience_s)
+        while (latest := self._begin(games, analysed, patience_s)) is not None:
+            computed, computation = latest
             left_s = None if end_s is None else max(0.0, end_s - time.monotonic())
             if not wait([computation], timeout=left_s).done:
-                raise NotReadyError
+                break
             if computed is games:
                 if computation.exception() is not None:
                     self._forget(computation)
                 return computation.result()
+        if self._finished is None:
+            raise NotReadyError
+        note_outdated_input(max(time.monotonic() + SOON_S, self._again_at_s))
+        return self._finished
 
     def _begin(
-        self, games: ResultColumns, analysed: Mapping[str, Analysis], patience_s: float | None
-    ) -> Computation:
+        self, games: ResultColumns, analysed: dict[str, Analysis], patience_s: float | None
+    ) -> Computation | None:
         """Return the running computation, even if it rates other games. If none runs, return the finished one for `games`, or start it.
 
-        Raises NotReadyError if it may not start yet (see `DELAY_FACTOR`).
+        Return None if it may not start yet (see `DELAY_FACTOR`).
         """
         with self._lock:
             latest = self._latest
             if latest is not None and (latest[0] is games or not latest[1].done()):
                 return latest
             if patience_s is not None and time.monotonic() < self._again_at_s:
-                raise NotReadyError
+                return None
             latest = self._latest = games, Future()
         _carry_out(latest[1], partial(self._rate, games, analysed, patience_s), patience_s)
         return latest
 
-    def _forget(self, failed: Future[Ratings]) -> None:
+    def _forget(self, failed: Future[RatedGames]) -> None:
         """Forget a failed computation, so that the next call tries again."""
         with self._lock:
             if self._latest is not None and self._latest[1] is failed:
                 self._latest = None
 
     def _rate(
-        self, games: ResultColumns, analysed: Mapping[str, Analysis], patience_s: float | None
-    ) -> Ratings:
+        self, games: ResultColumns, analysed: dict[str, Analysis], patience_s: float | None
+    ) -> RatedGames:
         if patience_s is not None and self._takes_long(games):
             time.sleep(_HEAD_START_S)
         began_s = time.monotonic()
@@ -136,7 +156,8 @@ class BackgroundRatings:
             analysis.bots()  # an analysis keeps its resamples, from which it computes all intervals
         now_s = time.monotonic()
         self._again_at_s = now_s + min(DELAY_FACTOR * (now_s - began_s), MAX_DELAY_S)
-        return ratings
+        self._finished = RatedGames(games, analysed, ratings)
+        return self._finished
 
     def _takes_long(self, games: ResultColumns) -> bool:
         return len(games) > _MANY and self._last_checkpoint() is None

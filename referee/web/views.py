@@ -196,8 +196,9 @@ class LeagueViews:
             games, analysed = self._games(choice)
             background = self._ratings.setdefault(choice, BackgroundRatings(self.league, choice))
             left_s = None if end_s is None else max(0.0, end_s - time.monotonic())
-            ratings = background.rate(games, analysed, left_s)
-            return CurrentRatings(rating_table(ratings, games, analysed), analysed)
+            rated = background.rate(games, analysed, left_s)
+            rows = rating_table(rated.ratings, rated.games, rated.analysed)
+            return CurrentRatings(rows, rated.analysed)
 
         return self._get_if_ready(("ratings", choice), make, patience_s)
 

@@ -6,6 +6,7 @@ Pages do not wait for them. Games may be added at the end, or before the end.
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -150,7 +151,7 @@ def test_computation_without_a_thread_is_an_error_and_the_next_one_may_succeed(l
         with pytest.raises(ZeroDivisionError):
             ratings.rate(played, {}, 1.0)
     assert keeper.get(60.0) == expected_histories(league)
-    assert ratings.rate(played, {}, 60.0).table() == expected_ratings(league, 60)
+    assert ratings.rate(played, {}, 60.0).ratings.table() == expected_ratings(league, 60)
 
 
 class StoredLeague(FakeLeague):
@@ -192,8 +193,8 @@ def test_caller_that_does_not_wait_gets_the_ratings_later(league, gate):
         with pytest.raises(NotReadyError):
             ratings.rate(played, {}, patience_s)
     gate.set()
-    assert ratings.rate(played, {}, None).table() == expected_ratings(league, 60)
-    assert ratings.rate(played, {}, 0).table() == expected_ratings(league, 60)
+    assert ratings.rate(played, {}, None).ratings.table() == expected_ratings(league, 60)
+    assert ratings.rate(played, {}, 0).ratings.table() == expected_ratings(league, 60)
 
 
 def test_ratings_are_ready_when_the_intervals_are_computed(league):
@@ -207,22 +208,49 @@ def test_ratings_are_ready_when_the_intervals_are_computed(league):
         ratings.rate(played, {"basic": analysis}, 0.01)
     are_computed.set()
     found = ratings.rate(played, {"basic": analysis}, 60.0)
-    assert found.table() == expected_ratings(league, 60)
+    assert found.ratings.table() == expected_ratings(league, 60)
 
 
-def test_next_computation_of_ratings_waits_after_a_long_one(league, monkeypatch):
+@pytest.fixture
+def _long_delay(monkeypatch):
+    """The next computation begins a minute after the last one."""
     monkeypatch.setattr(background, "MAX_DELAY_S", 60)
     monkeypatch.setattr(background, "DELAY_FACTOR", 1e9)
+
+
+@pytest.mark.usefixtures("_long_delay")
+def test_next_computation_of_ratings_waits_after_a_long_one(league):
     ratings = BackgroundRatings(league, GameFilter())
     early, all_games = (
         ResultColumns.from_results(league.games[:50]),
         ResultColumns.from_results(league.games),
     )
-    ratings.rate(early, {}, 60.0)
+    first = ratings.rate(early, {}, 60.0)
+    assert ratings.rate(all_games, {}, 60.0) is first
+    assert ratings.rate(early, {}, 60.0) is first
+    assert ratings.rate(all_games, {}, None).ratings.table() == expected_ratings(league, 60)
+
+
+@pytest.mark.usefixtures("_long_delay")
+def test_games_that_change_during_a_computation_do_not_lose_its_result(league, gate):
+    """So a page has ratings while a tournament runs. The page is outdated."""
+    ratings, analysed = (
+        BackgroundRatings(league, GameFilter()),
+        {"basic": SimpleNamespace(bots=int)},
+    )
+    early, all_games = (
+        ResultColumns.from_results(league.games[:50]),
+        ResultColumns.from_results(league.games),
+    )
     with pytest.raises(NotReadyError):
-        ratings.rate(all_games, {}, 60.0)
-    assert ratings.rate(early, {}, 60.0).table() == expected_ratings(league, 50)
-    assert ratings.rate(all_games, {}, None).table() == expected_ratings(league, 60)
+        ratings.rate(early, analysed, 0)
+    gate.set()
+    pages = cache.Cache(league.change_mark, time.monotonic, limit=1)
+    page = pages.look_up("page", lambda: ratings.rate(all_games, {}, 60.0))
+    assert page.value.ratings.table() == expected_ratings(league, 50)
+    assert page.value.games is early
+    assert page.value.analysed is analysed
+    assert page.newer_in_s is not None
 
 
 def test_games_that_came_during_a_computation_are_rated_too(league, gate):
@@ -234,7 +262,7 @@ def test_games_that_came_during_a_computation_are_rated_too(league, gate):
     with pytest.raises(NotReadyError):
         ratings.rate(early, {}, 0)
     threading.Timer(0.05, gate.set).start()
-    assert ratings.rate(all_games, {}, None).table() == expected_ratings(league, 60)
+    assert ratings.rate(all_games, {}, None).ratings.table() == expected_ratings(league, 60)
 
 
 def test_only_new_games_are_rated_after_a_change(league, monkeypatch):
@@ -252,7 +280,7 @@ def test_only_new_games_are_rated_after_a_change(league, monkeypatch):
     )
     assert ratings.rate(
         ResultColumns.from_results(league.games), {}, None
-    ).table() == expected_ratings(league, 60)
+    ).ratings.table() == expected_ratings(league, 60)
     assert numbers == list(range(50, 60))
 
 
@@ -267,4 +295,4 @@ def test_error_of_a_computation_of_ratings_is_raised_and_the_next_one_may_succee
         patch.setattr(league, "bots", lambda: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             ratings.rate(played, {}, None)
-    assert ratings.rate(played, {}, None).table() == expected_ratings(league, 60)
+    assert ratings.rate(played, {}, None).ratings.table() == expected_ratings(league, 60)
