@@ -23,6 +23,8 @@ class Connection(H11Protocol):
         """Note a new connection, or close it if there are too many."""
         super().connection_made(transport)
         if self.limit_concurrency is not None and len(self.connections) >= self.limit_concurrency:
+            # `connection_lost` comes later; until then the others would get status 503
+            self.connections.discard(self)
             transport.abort()
         else:
             self._first_request = self.loop.call_later(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from unittest.mock import MagicMock
 
 import pytest
 import uvicorn
@@ -19,17 +20,20 @@ HELLO = PlainTextResponse("hello")
 REQUEST = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 
-@asynccontextmanager
-async def serving(idle_s, app=HELLO):
-    """Serve connections at a free port, and yield a function that connects and returns a reader and a writer."""
-    config = uvicorn.Config(
+def configure(idle_s, app=HELLO):
+    return uvicorn.Config(
         app,
         log_config=None,
         ws="none",
         limit_concurrency=LIMIT + 1,
         timeout_keep_alive=idle_s,
     )
-    state = ServerState()
+
+
+@asynccontextmanager
+async def serving(idle_s, app=HELLO):
+    """Serve connections at a free port, and yield a function that connects and returns a reader and a writer."""
+    config, state = configure(idle_s, app), ServerState()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: Connection(config, state, {}), "127.0.0.1", 0)
     writers = []
@@ -49,6 +53,28 @@ async def serving(idle_s, app=HELLO):
     await server.wait_closed()
 
 
+@asynccontextmanager
+async def unconnected(number, idle_s, app=HELLO):
+    """Yield connections with transports that only note what is called."""
+    config, state = configure(idle_s, app), ServerState()
+    connections = [Connection(config, state, {}) for _ in range(number)]
+    for each in connections:
+        transport = MagicMock()
+        transport.get_extra_info.return_value = None
+        transport.is_closing.return_value = False
+        each.connection_made(transport)
+    yield connections
+    for each in connections:
+        each.connection_lost(None)
+
+
+async def respond(connection):
+    """Send a whole request on an unconnected connection, and return the response."""
+    connection.data_received(REQUEST)
+    await asyncio.gather(*connection.tasks)
+    return b"".join(call.args[0] for call in connection.transport.write.call_args_list)
+
+
 async def request(reader, writer):
     """Return the first line of the response."""
     writer.write(REQUEST)
@@ -61,6 +87,13 @@ async def test_connection_above_the_limit_is_closed_at_once():
         reader, _ = await connect()
         assert await reader.read() == b""
         assert [b"200" in await request(*each) for each in kept] == [True] * LIMIT
+
+
+async def test_connection_above_the_limit_does_not_count_until_it_is_closed():
+    async with unconnected(LIMIT + 1, PATIENCE_S) as connections:
+        *_, further = connections
+        further.transport.abort.assert_called_once()
+        assert b"200 OK" in await respond(connections[0])
 
 
 @pytest.mark.parametrize("sent", [b"", REQUEST[:20]], ids=["nothing", "a part"])
