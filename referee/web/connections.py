@@ -10,14 +10,15 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 class Connection(H11Protocol):
     """A browser's connection, which is closed if there are too many, or if no request comes.
 
-    It is closed at once if `limit_concurrency` connections are open, itself included, or after `timeout_keep_alive` seconds
-    without a first request.
-    Both are settings of uvicorn. Without this class, uvicorn keeps connections above the limit open and replies with status 503, and its
-    timeout begins only after the first response. So connections without a request would take all file descriptors of the server.
+    It is closed at once if `limit_concurrency` connections are open, itself included, or if the first request, or a further one,
+    does not come for `timeout_keep_alive` seconds, even if a part of it has come.
+    Both are settings of uvicorn. Without this class, uvicorn keeps connections above the limit open and replies with status 503. Its
+    timeout begins only after a response, and ends with the first byte of the next request. So connections without a request would
+    take all file descriptors of the server.
     """
 
-    _first_request: asyncio.TimerHandle | None = None
-    """Closes the connection if the first request does not come."""
+    _next_request: asyncio.TimerHandle | None = None
+    """Closes the connection if the next request does not come. None during a request, and between a response and the next byte."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Note a new connection, or close it if there are too many."""
@@ -27,16 +28,25 @@ class Connection(H11Protocol):
             self.connections.discard(self)
             transport.abort()
         else:
-            self._first_request = self.loop.call_later(
-                self.timeout_keep_alive, self._close_without_request
-            )
+            self._expect_request()
+
+    def data_received(self, data: bytes) -> None:
+        """Take a part of a request."""
+        super().data_received(data)
+        if self.cycle and not self.cycle.response_complete:
+            self._stop_expecting()
+        elif self._next_request is None:
+            self._expect_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         super().connection_lost(exc)
-        if self._first_request is not None:
-            self._first_request.cancel()
+        self._stop_expecting()
 
-    def _close_without_request(self) -> None:
-        if not self.cycle:  # even if a part of a request has come
-            self.transport.abort()
+    def _expect_request(self) -> None:
+        self._next_request = self.loop.call_later(self.timeout_keep_alive, self.transport.abort)
+
+    def _stop_expecting(self) -> None:
+        if self._next_request is not None:
+            self._next_request.cancel()
+            self._next_request = None

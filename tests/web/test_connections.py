@@ -1,4 +1,4 @@
-"""The server closes connections above its limit, and connections whose first request does not come."""
+"""The server closes connections above its limit, and connections on which no request comes."""
 
 from __future__ import annotations
 
@@ -102,6 +102,17 @@ async def test_connection_whose_first_request_does_not_come_is_closed(sent):
         reader, writer = await connect()
         writer.write(sent)
         assert await reader.read() == b""
+
+
+async def test_connection_whose_further_request_does_not_come_is_closed():
+    is_closed = asyncio.Event()
+    async with unconnected(1, IDLE_S) as (connection,):
+        connection.transport.abort.side_effect = is_closed.set
+        await respond(connection)
+        async with asyncio.timeout(PATIENCE_S):
+            while not is_closed.is_set():
+                connection.data_received(b"G")  # the timeout does not begin again
+                await asyncio.sleep(IDLE_S / 10)
 
 
 async def test_connection_with_a_request_stays_open_for_its_response():
