@@ -31,9 +31,9 @@ def configure(idle_s, app=HELLO):
 
 
 @asynccontextmanager
-async def serving(idle_s, app=HELLO):
+async def serving(idle_s):
     """Serve connections at a free port, and yield a function that connects and returns a reader and a writer."""
-    config, state = configure(idle_s, app), ServerState()
+    config, state = configure(idle_s), ServerState()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: Connection(config, state, {}), "127.0.0.1", 0)
     writers = []
@@ -120,6 +120,6 @@ async def test_connection_with_a_request_stays_open_for_its_response():
         await asyncio.sleep(4 * IDLE_S)
         await HELLO(scope, receive, send)
 
-    async with serving(IDLE_S, reply_late) as connect:
-        reader, writer = await connect()
-        assert b"200" in await request(reader, writer)
+    async with unconnected(1, IDLE_S, reply_late) as (connection,):
+        assert b"200 OK" in await respond(connection)
+        connection.transport.abort.assert_not_called()
