@@ -160,7 +160,6 @@ class Sitting:
         self._explain = explain
         self._news = asyncio.Event()
         """Set at the next news, and then replaced."""
-        self._storing: asyncio.Task[None] | None = None
         self._closing = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         own, other = get_context("spawn").Pipe()
@@ -206,8 +205,8 @@ class Sitting:
         self._take(Failed(_CLOSED))
         async with self._closing:
             await asyncio.to_thread(self._disconnect)
-            if self._storing is not None:
-                await self._storing
+            while self.shown.storage is Storage.PENDING:
+                await self._news.wait()
 
     def _disconnect(self) -> None:
         if not self._connection.closed:
@@ -230,50 +229,47 @@ class Sitting:
             with other:
                 self._process.start()
             while not isinstance(last := self._connection.recv(), Ended | Failed):
-                self._hand_over(last)
+                self._call_in_loop(self._take, last)
         except (EOFError, OSError) as error:
             last = Failed(
                 f"The game has stopped because of an error of the referee. {error}".strip()
             )
-        self._hand_over(last)
+        self._call_in_loop(self._take, last)
         if self._process.pid is not None:
             self._process.join(_END_S)
             self._process.kill()
             self._process.join()
 
-    def _hand_over(self, news: News) -> None:
-        """Pass news to the event loop."""
+    def _call_in_loop(self, function: Callable[..., None], *arguments: object) -> None:
+        """Have the event loop call a function."""
         with suppress(RuntimeError):  # the loop is closed: the server ends
-            self._loop.call_soon_threadsafe(self._take, news)
+            self._loop.call_soon_threadsafe(function, *arguments)
 
     def _take(self, news: News) -> None:
         """Show news. Store the game if it has just finished; a game that was stopped before is lost."""
         self.shown.take(news)
         if isinstance(news, Ended) and self.shown.record is news.record and self._store is not None:
+            # a thread of its own: those of asyncio are few, and each `close` of a game needs one
+            Thread(target=self._keep, args=(self._store, news.record), daemon=True).start()
             self.shown.storage = Storage.PENDING
-            self._storing = asyncio.create_task(self._keep(self._store, news.record))
         self._announce()
 
-    async def _keep(self, store: Callable[[GameRecord], None], record: GameRecord) -> None:
-        """Store the finished game, which may take a minute, and show whether that was possible."""
-        self.shown.storage, self.shown.problem = await asyncio.to_thread(self._try, store, record)
-        self._announce()
-
-    def _try(
-        self, store: Callable[[GameRecord], None], record: GameRecord
-    ) -> tuple[Storage | None, str | None]:
-        """Call `store`. Return what `ShownGame` has as `storage` and `problem` afterwards."""
+    def _keep(self, store: Callable[[GameRecord], None], record: GameRecord) -> None:
+        """Store the finished game, which may take a minute, and hand over whether that was possible."""
+        storage, problem = None, None
         try:
             store(record)
+            storage = Storage.DONE
         except RefereeError as error:
-            return None, f"The game is not stored: {self._explain(error)}"
+            problem = f"The game is not stored: {self._explain(error)}"
         except Exception:  # noqa: BLE001 - whatever it is, the page must say it
             traceback.print_exc()
-            return (
-                None,
-                "The game is not stored. This is a bug of the referee. The terminal of the server shows more.",
-            )
-        return Storage.DONE, None
+            problem = "The game is not stored. This is a bug of the referee. The terminal of the server shows more."
+        self._call_in_loop(self._end_storing, storage, problem)
+
+    def _end_storing(self, storage: Storage | None, problem: str | None) -> None:
+        self.shown.storage, self.shown.problem = storage, problem
+        self._announce()
 
     def _announce(self) -> None:
         self._news.set()

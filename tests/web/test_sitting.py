@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -78,6 +79,19 @@ async def test_result_is_shown_while_the_game_is_being_stored(play):
     is_free.set()
     await leaving
     assert (stored, shown.storage, shown.problem) == ([7], Storage.DONE, None)
+
+
+async def test_games_that_are_being_stored_delay_no_other_game(play):
+    """asyncio has few threads for all games together."""
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    is_free = threading.Event()
+    slow = await play(lambda _record: is_free.wait(PATIENCE_S))
+    assert slow.shown.storage is Storage.PENDING
+    other = await play(None)
+    async with asyncio.timeout(PATIENCE_S / 2):
+        await other.close()
+    is_free.set()
+    await slow.close()
 
 
 async def test_game_that_is_left_before_its_end_is_lost(play):
