@@ -265,16 +265,16 @@ def download(views: LeagueViews, file: str) -> tuple[bytes, str]:
     name, _, kind = name.rpartition(".")
     choice = GameFilter(tournament=name)
     row_type: type
-    rows: Sequence[object]
+    rows: Sequence[object] | None
     if kind == "standings":
         ratings = views.ratings(choice, patience_s=views.patience_s)
-        if ratings is None:
-            raise NotReadyError
-        row_type, rows = RatingRow, ratings.rows
+        row_type, rows = RatingRow, None if ratings is None else ratings.rows
     elif kind == "pairs":
         row_type, rows = PairRow, views.pairs(choice)
     else:
         raise NotFoundError(f"{file}: there is no such download")
+    if rows is None:
+        raise NotReadyError
     if ending == "csv":
         return csv_text(row_type, rows).encode(), "text/csv; charset=utf-8"
     if ending == "json":

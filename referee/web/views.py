@@ -212,9 +212,23 @@ class LeagueViews:
             note_outdated_input(time.monotonic() + SOON_S)
             return None
 
-    def pairs(self, choice: GameFilter) -> tuple[PairRow, ...]:
-        """Return one comparison of every two bots, ruleset by ruleset; see `Analysis.pairs`."""
-        return self._rows(choice, pair_rows, Analysis.pairs)
+    def pairs(self, choice: GameFilter) -> tuple[PairRow, ...] | None:
+        """Return one comparison of every two bots, ruleset by ruleset; see `Analysis.pairs`.
+
+        Return None if there are no ratings after `self.patience_s` seconds.
+        """
+
+        def make() -> tuple[PairRow, ...]:
+            ratings = self.ratings(choice, patience_s=self.patience_s)
+            if ratings is None:
+                raise NotReadyError
+            return tuple(
+                row
+                for name, analysis in ratings.analysed.items()
+                for row in pair_rows(name, analysis.pairs())
+            )
+
+        return self._get_if_ready(("pairs", choice), make, self.patience_s)
 
     def judge(self, choice: GameFilter) -> Judgement | None:
         """Return the verdicts about the bots of the selected games; None if there are no ratings after `self.patience_s` seconds."""

@@ -255,11 +255,12 @@ def test_pair_whose_ratings_are_not_computed_has_its_games(league, monkeypatch):
     assert "The ratings are being computed" not in ready.text
 
 
-def test_download_of_ratings_that_are_not_computed_is_to_be_tried_again(league, monkeypatch):
+@pytest.mark.parametrize("file", ["standings.csv", "pairs.json"])
+def test_download_of_ratings_that_are_not_computed_is_to_be_tried_again(league, monkeypatch, file):
     client = Client(make_app(LeagueViews(league, patience_s=0)))
     with monkeypatch.context() as patch:
         patch.setattr(BackgroundRatings, "rate", MagicMock(side_effect=NotReadyError))
-        early = client.get("/downloads/cup.standings.csv")
+        early = client.get(f"/downloads/cup.{file}")
     assert (early.status_code, int(early.headers["retry-after"]) > 0) == (503, True)
     assert "The ratings are being computed." in early.text
 
