@@ -115,7 +115,7 @@ class Cluster:
 def test_only_games_in_play_are_lost_with_killed_processes(here, play_locally):
     chance = random.Random(30)
     # many games, few at a time, so that a fast machine too has games left at the last kill
-    shape = SHAPES["round robin"] | {"matches": 300, "more": "games_in_flight = 4\n"}
+    shape = SHAPES["round robin"] | {"matches": 450, "more": "games_in_flight = 4\n"}
     with ExitStack() as stack:
         cluster = Cluster(here, stack, chance)
         kills = (
