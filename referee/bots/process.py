@@ -133,9 +133,8 @@ class BotProcess:
         self._reachable: ReachableServer | None = None
         """The server, if other programs can reach it too; None before the start, and in a sandbox."""
         self._stopping: asyncio.Task[None] | None = None
-        bots[self._token] = (
-            self  # last: only `stop` removes it, and nobody stops a bot whose creation fails
-        )
+        # the last step: only `stop` removes the bot again, and nobody stops a bot whose creation has failed
+        bots[self._token] = self
 
     @classmethod
     async def start(

@@ -280,7 +280,8 @@ class Roster:
 
         The author is checked again, because the manifest may have changed, and another process may have added a bot of this name.
         Raises `UserError` as `submit` does, and also if the copy is missing, because another command has discarded
-        it. After a `UserError` or Ctrl-C, this method calls `discard_unused`, which removes the copy only if it is new and unused. After a `StoreError` it stays, so that the caller can try again.
+        it. After a `UserError` or Ctrl-C, this method calls `discard_unused`, which removes the copy only if it is new and the league
+        does not use it. After a `StoreError` it stays, so that the caller can try again.
         """
         manifest = copy.manifest
         before: list[StoredBot] = []

@@ -11,7 +11,8 @@ has only one inode for all eventfd and epoll descriptors of the machine.
 A program can send descriptors through the UNIX sockets that the referee reads: those of gRPC and of the gateway. The kernel
 closes them in the referee. So the filter refuses what lets a program delay that as long as it likes: the socket option SO_LINGER, and the
 calls splice and sendfile, which hold the lock of a pipe while they wait. No filter can prevent a program from sending a large memory file.
-The kernel then frees this file in the referee, which takes some time (see "Sent memory files" in README.md). From Linux 6.16 on, the sockets take no descriptors.
+The kernel then frees this file in the referee, which takes some time (see "Sent memory files" in README.md).
+From Linux 6.16 on, the sockets take no descriptors.
 
 On the rung `uid`, programs have a smaller filter, which refuses only the calls for keys of the kernel.
 """
