@@ -2,9 +2,10 @@
 
 Exit codes:
     0    success
-    1    something is wrong: a stored game is not correct, a bot failed its check, or a run cannot go on
-    2    bad input; no game was played
-    130  interrupted; the run can be resumed
+    1    a check of stored games or of a bot failed, a bot had a fault in `bots debug`, `tournament compare` found no verdict,
+         a tournament in a list cannot be read, or the command cannot go on
+    2    bad input; no game was played, unless another referee took over the league
+    130  interrupted; a tournament can be resumed
 """
 
 import os
@@ -18,8 +19,8 @@ from referee import configure_process
 
 def main() -> None:
     """Run the command line and exit."""
-    # Before the command begins, there is nothing to clean up. And while modules are imported, an exception from a
-    # signal handler could get lost.
+    # Until the command begins, an interrupt ends the process at once, because there is nothing to clean up. While
+    # modules are imported, an exception from a signal handler could get lost.
     handle_interrupts(_exit_at_once)
     _open_closed_streams()
     configure_process()
@@ -30,15 +31,16 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Connect each standard stream that is closed, as after `>&-` in a shell, with the null device.
+    """Connect closed standard streams to the null device. For example, `>&-` in a shell closes standard output.
 
-    Otherwise, the next file that is opened gets the descriptor of the stream, and with it what other code prints there.
+    Otherwise, the next file that is opened gets the descriptor of the closed stream. Then everything that other code
+    writes to this descriptor goes into that file.
     """
     # The order matters: `open` takes the lowest free descriptor, and those of the streams are 0, 1 and 2.
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             stream = open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123, SIM115 - stays open
-            # inheritable for worker processes, as standard streams are
+            # worker processes must inherit the stream, as they inherit open standard streams
             os.set_inheritable(stream.fileno(), True)  # noqa: FBT003 - it takes no keyword
             setattr(sys, name, stream)
 
@@ -46,8 +48,8 @@ def _open_closed_streams() -> None:
 def handle_interrupts(handler: signal.Handlers | Callable[[int, FrameType | None], object]) -> None:
     """Set the handler of the signals that interrupt the referee: SIGINT, SIGTERM and SIGHUP.
 
-    A shell script starts its background commands with SIGINT ignored; the referee handles it all the same. `nohup` starts a
-    command with SIGHUP ignored; then the referee ignores it too.
+    A shell script starts its background commands with SIGINT ignored. The handler is set nevertheless. `nohup` starts a
+    command with SIGHUP ignored. Then SIGHUP stays ignored.
     """
     for number in interrupt_signals():
         signal.signal(number, handler)

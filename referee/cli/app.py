@@ -36,12 +36,14 @@ _MORE_THREADS = "raise the limit of processes and threads (ulimit -u), or end so
 _MAX_LINES = 20
 """The largest number of lines of an error message."""
 _MAX_MESSAGE = 4_000
-"""A line of an error message that is longer than this many characters is cut. Rich needs minutes to print a text of 100,000 characters."""
+"""The largest number of characters of a line in an error message. Longer lines are cut in the middle.
+
+Rich needs minutes to print a text of 100,000 characters."""
 
 _GROUPS = {
     "tournament": "Run tournaments and show their results.",
     "bots": "Create, check, submit and show bots.",
-    "ladder": "Rate the bots of the league with the fewest games.",
+    "ladder": "Rate the bots of the league in few games.",
     "stats": "Show who beats whom, and the effects of seats, luck and collusion.",
     "game": "List, show and replay games.",
 }
@@ -183,7 +185,7 @@ A test compares the lines with the docstrings of the commands.
 
 
 class LazyGroup(TyperGroup):
-    """A group that lists its commands by `_COMMANDS` and imports only the command that runs."""
+    """A group of commands. It lists them from `_COMMANDS`, and imports only the module of the command that runs."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -217,7 +219,7 @@ class LazyGroup(TyperGroup):
         if name is not None:
             command = self.load(name)
             if not isinstance(command, LazyGroup):
-                # until all modules are imported, a signal ends the process at once: there is nothing to clean up
+                # The module of the command is imported now. Until here, a signal ended the process at once.
                 _raise_on_interrupts()
         return name, command, rest
 
@@ -226,7 +228,7 @@ class LazyGroup(TyperGroup):
         if name in self._modules:
             app: typer.Typer = import_module(f"referee.cli.{self._modules.pop(name)}").app
             group = typer.main.get_group(app)
-            # `referee ratings` is a command and a group: its module has no command `ratings`, so the group itself runs
+            # `referee ratings` is a command and a group. Its module has no command `ratings`, so the group is used.
             command = self.commands[name] = group.commands.get(name, group)
             for each in (command, *getattr(command, "commands", {}).values()):
                 _tidy_help(each)
@@ -244,7 +246,7 @@ app = typer.Typer(
 
 
 def all_commands() -> dict[str, TyperCommand | TyperGroup]:
-    """Import all commands. Return a dictionary from the words of each command, such as `referee bots list`, to the command.
+    """Import all commands, and return them by their words, such as `referee bots list`.
 
     A group that does nothing without a command, such as `referee bots`, is left out.
     """
@@ -264,7 +266,7 @@ def all_commands() -> dict[str, TyperCommand | TyperGroup]:
 def _tidy_help(command: Any) -> None:
     """Join the lines of each paragraph of the help, and write the names of arguments in upper case, as the help texts do.
 
-    Without this function, Typer shows the line breaks of the docstrings, and the names of the parameters in Python.
+    Without this function, Typer shows the line breaks of the docstrings, and the lower-case names of the Python parameters.
     """
     command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", command.help or "")
     for param in command.params:

@@ -1,4 +1,4 @@
-"""`referee bots list`, `show`, `log` and `retire`: the bots of a league and their last faults."""
+"""`referee bots list`, `show`, `log`, `retire` and `schema`: the bots of a league, their faults, and the schema of bot.toml."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def log(
             from referee.cli.isolation import roster_of  # noqa: PLC0415 - loads the sandbox
 
             roster = roster_of(store)
-            roster.stored_copy(found)  # raises the errors about a person and a missing copy
+            roster.stored_copy(found)  # raises UserError for a person or a missing copy
             output = visible(roster.build_log(found.bot), lines=True)
             write(
                 output
@@ -231,7 +231,7 @@ def schema() -> None:
 
     Example: referee bots schema > bot.schema.json
     """
-    from referee.bots.manifest import Manifest  # noqa: PLC0415 - `bots list` reads no file
+    from referee.bots.manifest import Manifest  # noqa: PLC0415 - for this command only
     from referee.toml_file import json_schema  # noqa: PLC0415
 
     write(json_text(json_schema(Manifest)))

@@ -63,19 +63,19 @@ FolderOption = Annotated[
     ),
 ]
 OpenWorkers = Callable[[Callable[[str], None]], AbstractAsyncContextManager[WorkerGroup]]
-"""Opens the workers of a tournament. Its argument is a function that prints messages about workers."""
+"""A function that opens the workers of a tournament. It takes a function that prints messages about the workers."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterChoice:
-    """The cluster that the options of a command name."""
+    """The cluster that the user chose with the options of a command."""
 
     address: str
     """The option `--cluster`."""
     certificates: Certificates | None
 
     def options(self) -> list[str]:
-        """Return these options as words of a suggested command."""
+        """Return the options as words, for a command that the user can type, such as the one that resumes a tournament."""
         words = ["--cluster", self.address]
         if self.certificates is not None:
             files = self.certificates
@@ -87,7 +87,7 @@ class ClusterChoice:
 def choose_cluster(
     address: str | None, authority: Path | None, certificate: Path | None, key: Path | None
 ) -> ClusterChoice | None:
-    """Return the cluster that the options name; None for the cores of this machine.
+    """Return the cluster that the options name; None without `--cluster`.
 
     Raises UserError for wrong options, and if the extra `cluster` is not installed.
     """
@@ -136,7 +136,7 @@ def choose_workers(
 ) -> OpenWorkers:
     """Return a function that opens the workers of a tournament: on a cluster, or on this machine if `choice` is None.
 
-    Only workers on this machine write `logs`, see `WorkerSettings`.
+    Without a cluster, the workers write `logs`, see `WorkerSettings`. The workers of a cluster write none.
     """
     if choice is None:
         return lambda say: local_workers(
@@ -203,7 +203,7 @@ def worker(
         )
     security = None if certificates is None else certificates.security()
     found = places(cores, bots or default_folder())
-    # for good, because Dask logs even while this process exits after a second Ctrl-C
+    # Logging stays disabled until the process ends, because Dask logs even while it exits after a second Ctrl-C.
     logging.disable(logging.CRITICAL)
     with suppress(KeyboardInterrupt):
         asyncio.run(

@@ -1,4 +1,4 @@
-"""`referee tournament compare` and `referee bots challenge`: tournaments that a command makes for a purpose.
+"""`referee tournament compare` and `referee bots challenge`: create a tournament without a tournament file, and play it.
 
 `tournament compare` plays matches between two bots until one is surely better, or both are surely equal. `bots challenge` plays
 a gauntlet of one bot against the other current bots of the league, to rate it.
@@ -60,17 +60,17 @@ from referee.tournament.config_reader import make_config
 app = typer.Typer()
 
 MAX_COMPARED_GAMES = 2000
-"""The default of `--max-games`. `tests/bench/bench_compare.py` measures how often a verdict is known by then."""
+"""The default of `--max-games`. `tests/bench/bench_compare.py` measures how often a verdict is known after at most this many games."""
 _COMMAND = Path("tournament compare")
-"""Stands for the tournament file in messages."""
+"""Replaces the tournament file in messages and in the stored configuration."""
 CHALLENGE_GAMES = 400
 """The default of `--budget` in `bots challenge`."""
 _CHALLENGE = Path("bots challenge")
-"""Stands for the tournament file in messages."""
+"""Replaces the tournament file in messages and in the stored configuration."""
 _NAME_LENGTH = 14
-"""Two names of bots of this length and `-vs-` make 32 characters, the most that the name of a tournament may have."""
+"""Names of bots are cut to this length in the name of the tournament. With `-vs-`, two names make 32 characters, the maximum."""
 _CHALLENGER_LENGTH = 22
-"""A name of this length and `-challenge` make 32 characters."""
+"""The name of the challenger is cut to this length in the name of the tournament. With `-challenge`, it makes 32 characters."""
 
 
 @app.command()
@@ -99,7 +99,7 @@ def compare(
             "--margin",
             min=0,
             max=MAX_MARGIN,
-            help="The bots count as equal if their skills (the column fit of `referee ratings`) surely differ by less than this. With 0 they never do.",
+            help="The bots count as equal if their skills (the column fit of `referee ratings`) surely differ by less than this. With 0 they never count as equal.",
         ),
     ] = MARGIN,
     max_games: Annotated[
@@ -199,9 +199,10 @@ def challenge(
 ) -> None:
     """Rate a bot: play a gauntlet of it against the other current bots of the league.
 
-    The field is, for each other bot, its newest version that is not retired. A bot is left out, with a message, if
-    this version does not play the ruleset or asks for more than the default limits. The gauntlet is a tournament,
-    stored in the league under a name such as `my_bot-challenge`. After Ctrl-C, `referee tournament resume` continues it.
+    The field consists of the other bots, each with its newest version that is not retired. A bot is left out, with a
+    message, if this version does not play the ruleset or asks for more than the default limits. The gauntlet is a
+    tournament, stored in the league under a name such as `my_bot-challenge`. After Ctrl-C, `referee tournament resume`
+    continues it.
 
     Example: referee bots challenge my_bot --ruleset duel
     """
@@ -248,9 +249,9 @@ class Field(NamedTuple):
 
 
 def find_field(store: League, ruleset: str, challenger: BotId | None = None) -> Field:
-    """Return the newest active version of each bot of the league, without any version of the challenger.
+    """Return which current bots of the league can play a ruleset, without any version of the challenger.
 
-    Raises UserError if the league's copy of a bot is gone.
+    The current version of a bot is its newest one that is not retired. Raises UserError if the league's copy of a bot is gone.
     """
     active = {row.name: row for row in store.bots() if row.retired_at_us is None}
     roster = roster_of(store)

@@ -1,8 +1,9 @@
 """Complete the words of a command in a shell: names of bots, tournaments and rulesets, ids of games, and options.
 
 `referee --install-completion` sets up the shell: bash, zsh or fish. At each Tab, the shell runs `referee` with the words
-so far. In this run, a `CompletedCommand` replaces the command that was typed. Modules of commands may load numpy and scipy, which
-is slow. So the module of that command is imported only to complete an option, or if an option was typed that is not in `_OPTIONS`.
+so far. In this run, a `CompletedCommand` replaces the command that was typed. The module of the command may load
+numpy and scipy, which is slow. So it is imported only to complete an option, and to find out whether a typed
+option that is not in `_OPTIONS` takes a value.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from referee.cli.options import DB_VARIABLE, DEFAULT_LEAGUE
 from referee.rules.ruleset import RULESETS
 
 _MAX_GAMES = 1_000
-"""Only this many of the newest games are completed."""
+"""The largest number of game ids that a shell gets. They are the ids of the newest games."""
 _ARGUMENTS = {
     "play": "bots",
     "tournament run": "bots",
@@ -43,8 +44,8 @@ _ARGUMENTS = {
 }
 """What completes the arguments of a command, by the words of the command.
 
-`bots`, `tournaments` and `games` stand for their names or ids in the league (`_list_words`). Any other text is itself the only
-completion, for example `compare` after `ratings`."""
+`bots`, `tournaments` and `games` stand for the names or ids that `_list_words` finds in the league. Any other text is itself
+the only completion, for example `compare` after `ratings`."""
 _SECOND_ARGUMENTS = {"bots debug": "games"}
 """The same for commands whose second argument is of another kind than the first."""
 _OPTIONS = {
@@ -155,7 +156,7 @@ def _list_words(kind: str, typed: Sequence[str]) -> Iterable[str]:
     from referee.store.league import League  # noqa: PLC0415 - loads the database
 
     place = _value("--league", typed) or os.environ.get("REFEREE_LEAGUE") or DEFAULT_LEAGUE
-    # The shell has not yet replaced a `~`. `Path.expanduser` raises an error if there is no such user.
+    # The shell has not yet replaced a `~`. If there is no user `name`, `Path.expanduser` raises an error for `~name`.
     folder = Path(os.path.expanduser(place))  # noqa: PTH111
     db = _value("--db", typed) or os.environ.get(DB_VARIABLE)
     with suppress(RefereeError, OSError), League.open(folder, create=False, db=db) as league:

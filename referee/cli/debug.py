@@ -63,7 +63,7 @@ from referee.tournament.rerun import (
 
 app = typer.Typer()
 _INDENT = 10
-"""Width of labels with the space after them, and of the indent of `playthrough`."""
+"""The number of characters of a label and the spaces after it. `playthrough` indents its lines by the same number."""
 
 
 @app.command()
@@ -88,8 +88,8 @@ def debug(
         typer.Option(
             "--seat",
             min=0,
-            help="The number of the seat. Default: the seat of the given version, or if it did not play in the game,"
-            " of the bot with the same name.",
+            help="The number of the seat. By default the seat of the version that BOT names. If BOT names no version,"
+            " or one that did not play in the game, the seat of the bot with the same name.",
         ),
     ] = None,
     league: LeagueOption = DEFAULT_LEAGUE,
@@ -156,7 +156,11 @@ def debug(
 
 
 def _choose_seat(record: GameRecord, bot: BotId, seat: int | None) -> int:
-    """Return `seat` if it is given, else the seat of the version `bot`, or if it did not play, of the bot with its name."""
+    """Return the seat whose requests are sent again.
+
+    This is `seat` if it is given. Otherwise it is the seat of the version `bot`. If `bot` has no version, or this version
+    did not play, it is the seat of the bot with the same name. Raises UserError if the game has no such seat, or several.
+    """
     if seat is not None:
         if seat >= len(record.seating):
             last = len(record.seating) - 1
@@ -172,17 +176,17 @@ def _choose_seat(record: GameRecord, bot: BotId, seat: int | None) -> int:
 
 
 def _find_version(league: League, record: GameRecord, bot: str, seat: int) -> StoredBot:
-    """Return a bot of the league.
+    """Return the version of a bot of the league that gets the requests.
 
-    If `bot` names no version, return the version that played on the seat. If another bot played there, return the
-    newest version of `bot` that is not retired.
+    This is the version that `bot` names. If `bot` is only a name, it is the version that played on the seat. If another bot
+    than `bot` played there, it is the newest version of `bot` that is not retired.
     """
     own = record.seating[seat]
     return find_bot(league, str(own) if bot == own.name else bot)
 
 
 def _first_fault(stored: StoredSeat) -> int:
-    """Return the number of moves before the first fault of the seat, or of all moves if there is none."""
+    """Return the number of moves before the first fault of the seat. If it has no fault, return the number of all moves."""
     return min((fault.move for fault in stored.faults), default=len(stored.record.moves))
 
 
@@ -253,7 +257,8 @@ class RerunView:
     def _exchange_lines(self, exchange: Exchange) -> Iterator[RenderableType]:
         """Yield the lines after a request: the outcome, and what the bot has printed.
 
-        The whole request is shown only if there is a fault, or if the outcome is not as stored.
+        The view and the legal actions are shown only if the bot has a fault, if the stored game has a fault here, or if
+        the outcome is not as stored.
         """
         request = exchange.request
         is_fault = exchange.is_illegal or isinstance(exchange.outcome, BotFault)
@@ -273,7 +278,10 @@ class RerunView:
             yield _part("printed", exchange.printed.rstrip("\n"))
 
     def summary(self) -> str:
-        """Return the last line, with three numbers: requests, outcomes that differ from the stored ones, and dropped messages."""
+        """Return the last line: how many requests were sent, and how many outcomes were not as stored.
+
+        It also says how many messages were dropped, if any. Without a request, it has only the number of requests.
+        """
         differing = f"{self._differences} not as stored" if self._differences else "all as stored"
         dropped = f" {dropped_text(self._dropped)}." if self._dropped else ""
         return f"{count_text(self._requests, 'request')}" + (

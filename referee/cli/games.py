@@ -165,7 +165,7 @@ def replay(
 def show_record(record: GameRecord, *, wide: bool | None = None) -> None:
     """Print the result and the faults of a game. For each fault, print the end of the bot's standard error.
 
-    `wide` is that of `show_rows`.
+    For the meaning of `wide`, see `show_rows`.
     """
     console.print(card(game_head(record)))
     show_table(SeatRow, seat_rows(record), wide=wide)
@@ -193,15 +193,18 @@ class Position(NamedTuple):
     game: Game
 
     def apply(self, setup: GameSetup) -> GameSetup:
-        """Return the setup of a game that is played on from the position."""
+        """Return `setup` with the deck of the position, and with the moves that lead to the position as the opening.
+
+        `setup` must already have the ruleset of the position.
+        """
         return replace(setup, deck=self.deck, opening=self.opening)
 
 
 def find_position(text: str, bots: int, league: Path, db: str | None) -> Position:
     """Return the position that `--from` names as `GAME:MOVE`.
 
-    Raises UserError if the text is wrong, or if the game has another number of seats than `bots`; RefereeError if the record
-    is not correct.
+    Raises UserError if the text is wrong, if the league has no such game, if no decision follows the move, or if the game
+    has another number of seats than `bots`. Raises RefereeError if the record is not correct.
     """
     game_id, _, number = text.partition(":")
     if not is_move_number(number):
