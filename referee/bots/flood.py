@@ -1,11 +1,13 @@
 """Find the bot that floods its server with HTTP/2 frames or connections, and charge it.
 
 gRPC handles pings, settings, unknown frames and new connections in threads of its own, and does not report them. A bot
-can keep these threads busy for ever with little CPU time of its own. They belong to the worker, which may have priority
-over the bots. So `FloodWatch` measures the CPU time of these threads. If it is much more than the replies of the bots
-explain, `FloodWatch` searches for the flooder: it stops all bots, and lets one bot after the other run alone in short
-trials. A bot floods if it makes gRPC too busy in each of its trials. During a search, no other bot is started, because it
-would run beside the bot that has a trial.
+can keep these threads busy for ever with little CPU time of its own. The threads belong to the worker, which may have
+priority over the bots. So they can take CPU time from all bots.
+
+`FloodWatch` measures the CPU time of these threads. If it is much more than the replies of the bots explain,
+`FloodWatch` searches for the flooder: it stops all bots, and lets one bot after the other run alone in short trials. A bot
+floods if gRPC becomes too busy in each trial of the bot, and quiet again after each. During a search, no other bot is
+started, because it would run beside the bot that has a trial.
 
 While gRPC is too busy, the bots get extra time for their pending requests, up to a limit: the deadlines move. During
 a search, all clocks stand still.
@@ -33,25 +35,25 @@ for each reply."""
 _MESSAGE_NS = 300_000
 """How much CPU time, in ns, gRPC may use for a request and its reply: five times the usual time."""
 _TRIAL_AFTER_NS = 70_000_000
-"""A search for the flooder begins when the excess CPU time of gRPC adds up to this many ns. If several bots start at once
-on a busy machine, the excess is about 20 ms."""
+"""A search for the flooder begins when the excess CPU time of gRPC adds up to this many ns. Several bots that start
+at once on a busy machine cause only about 20 ms."""
 _KEPT_SHARE = 0.9
-"""Each quiet measurement reduces the sum of the excess to this share."""
+"""The sum of the excess is multiplied by this number at each measurement that finds gRPC not too busy."""
 _CREDIT_NS = 200_000_000
-"""After a search, this is the extra time, in ns, that can be given to pending requests. Without a limit, a bot that
-floods only for short moments could extend its own time."""
+"""The most extra time, in ns, that can be available for pending requests. All of it is available at first and after each
+search. Without a limit, a bot that floods only for short moments could extend its own time."""
 _CREDIT_SHARE = 0.02
-"""The extra time that is left grows by this share of the time that passes, up to `_CREDIT_NS`."""
+"""The available extra time grows by this share of the time that passes, up to `_CREDIT_NS`."""
 _REST_NS = 2_000_000_000
 """How many ns to wait, at least, from the end of a search to the next search."""
 _TRIAL_S = 0.02
 """How many seconds a bot runs alone in a trial."""
 _TRIALS = 3
-"""How many trials a bot has. It floods if it makes gRPC too busy in each of them."""
+"""How many trials a bot has at most. They end early after a trial in which gRPC is not too busy."""
 _QUIET_S = 0.01
-"""Before and after each trial, all bots are stopped, and gRPC must not be too busy for this many seconds."""
+"""How many seconds to measure whether gRPC is quiet. It must be quiet before and after each trial, while all bots are stopped."""
 _QUIET_LIMIT_S = 0.5
-"""How many seconds to wait, at most, until gRPC is quiet. It may still have to read much that a bot has sent before."""
+"""How many seconds to wait, at most, until gRPC is quiet. It may still have to read much that a bot sent before it was stopped."""
 _EXECUTOR_NAMES = "asyncio_", "uvloop_"
 """The names of an event loop's executor threads begin with one of these."""
 
@@ -65,7 +67,7 @@ class WatchedBot(Protocol):
         ...
 
     def hold(self) -> None:
-        """Stop the bot's processes until `release`, whatever scheduling the session wants."""
+        """Stop the bot's processes until `run_alone` or `release`, whatever scheduling the session wants."""
         ...
 
     def run_alone(self) -> None:
@@ -121,7 +123,7 @@ class FloodWatch:
     Args:
         list_bots: returns the bots that run now, also those that are being started or stopped.
         threads: the threads of gRPC.
-        start_lock: held during a search. Add a bot to those of `list_bots` only while nobody holds this lock.
+        start_lock: held during a search. While it is held, no bot may join those that `list_bots` returns.
         now_ns: returns monotonic time in ns.
         sleep: waits for some seconds.
     """
@@ -142,7 +144,7 @@ class FloodWatch:
         self._last_ns = (0, 0, 0)
         """The last measurement, in ns: monotonic time, CPU time of gRPC, and the CPU time that all replies explain."""
         self._excess_sum_ns = 0.0
-        """The sum of the excess CPU time, of which each quiet period takes a share away."""
+        """The sum of the excess CPU time in ns. It becomes smaller by `_KEPT_SHARE` in each quiet period."""
         self._next_trial_ns = 0
         """The time before which no search begins."""
         self._credit_ns = _CREDIT_NS
@@ -158,7 +160,7 @@ class FloodWatch:
                 await self._check()
 
     async def _check(self) -> None:
-        """Give the bots extra time if gRPC is too busy, and search for flooders if it has been so for long."""
+        """Give the bots extra time if gRPC is too busy, and search for flooders if the excess adds up to `_TRIAL_AFTER_NS`."""
         elapsed_ns, excess_ns = self._measure()
         self._credit_ns = min(_CREDIT_NS, self._credit_ns + int(_CREDIT_SHARE * elapsed_ns))
         if excess_ns <= BUSY_SHARE * elapsed_ns:
@@ -184,7 +186,7 @@ class FloodWatch:
         new = self._now_ns(), self._threads.cpu_ns(), replies * _MESSAGE_NS
         elapsed_ns, cpu_ns, explained_ns = (b - a for a, b in zip(self._last_ns, new, strict=True))
         self._last_ns = new
-        # the sum shrinks when a bot with many replies leaves the list
+        # `explained_ns` is negative if a bot with many replies has left the list
         return elapsed_ns, cpu_ns - max(0, explained_ns)
 
     async def _is_busy(self, seconds: float) -> bool:
@@ -196,8 +198,8 @@ class FloodWatch:
     async def _try_bots(self) -> None:
         """Search for flooders: stop all bots, let one after the other run alone, and charge those that flood.
 
-        If gRPC does not become quiet, end the search. Then the remaining bots have no trial. A bot that the referee
-        does not need now has no trial either, because it is stopped outside of a search too.
+        If gRPC does not become quiet, end the search. Then the remaining bots have no trial. A bot that is not needed now
+        (`Session.is_needed`) has no trial either, because outside of a search it is stopped too, unless it was asked to exit.
         """
         flooders = []
         with ExitStack() as stack:

@@ -1,6 +1,7 @@
-"""Decide by `.gitignore` files which files of a bot's folder are left out of its snapshot, as git decides.
+"""Decide, by the rules of git, which files of a bot's folder its `.gitignore` files keep out of the snapshot.
 
-The folder comes from a stranger, so the size of the files, the number of rules, and the CPU time for all of them are limited.
+The folder comes from a stranger. So the size and the number of lines of each `.gitignore` file are limited, and also the
+CPU time for all these files together.
 """
 
 from __future__ import annotations
@@ -24,15 +25,17 @@ MAX_IGNORE_BYTES = 64 << 10
 """The largest size of a `.gitignore` file."""
 _MAX_RULES, _MAX_STARS = 1000, 3
 """The most lines in a `.gitignore` file, and the most runs of `*` in a line. The time to test a path by a line grows
-quickly with the stars: at worst it is about a second, and the CPU time is checked only after that."""
+quickly with the number of these runs. With three runs it is at worst about a second, and the CPU time is checked only after
+each such test."""
 _MAX_RULES_S = 10.0
 """The most CPU time to parse all `.gitignore` files of a folder and to test all its paths by their rules."""
 _STARS = re.compile(r"\*+")
 _ALL_BELOW = re.compile(r"/\*\*(/?)$")
 """Matches the end of a rule such as `model/**` or `model/**/`. In git, such a rule does not match the folder itself, but in `pathspec` it
-does. So `_parse` makes `model/**/*` of it."""
+does. So `_parse` replaces the rule with `model/**/*` or `model/**/*/`."""
 _SET = re.compile(r"\[([!^]?\]?[^\]]*)")
-"""Matches a set of characters, such as `[a-z]`, up to its end or up to the end of a class in it, such as `[[:digit:]]`."""
+"""Matches a set of characters, such as `[a-z]`, without its closing `]`. If the set contains a class, as in `[[:digit:]]`, the match
+ends before the `]` of the class."""
 
 
 class _RulesTimer:
@@ -73,7 +76,7 @@ class _Rule(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class IgnoreFiles:
-    """The `.gitignore` files on the path from the copied folder to one of its subfolders. `start` makes one without files."""
+    """The `.gitignore` files on the path from the copied folder to one of its subfolders. Begin with `start`."""
 
     timer: _RulesTimer
     """The timer of the copied folder."""
@@ -86,10 +89,10 @@ class IgnoreFiles:
         return cls(_RulesTimer(folder))
 
     def add(self, below: PurePosixPath, file: Path, data: bytes) -> IgnoreFiles:
-        """Return these files and the file of a subfolder. Raises `UserError` if the file is wrong, or if all of them take too long.
+        """Return an object with these files and one more. Raises `UserError` if that file is wrong, or if all files together take too long.
 
         Args:
-            below: the subfolder, relative to the copied folder.
+            below: the folder that contains the file, relative to the copied folder.
             file: the path of the file, for messages.
             data: the content of the file.
         """
@@ -114,7 +117,10 @@ class IgnoreFiles:
 
 
 def _parse(file: Path, data: bytes) -> Sequence[_Rule]:
-    """Return the rules in the content of a `.gitignore` file, last rule first. Raises `UserError` if there are too many, or if one is wrong."""
+    """Return the rules in the content of a `.gitignore` file, last rule first.
+
+    Raises `UserError` if the file is too large or has too many lines, or if a rule is wrong or not supported.
+    """
     # as git does: it skips a byte order mark, and only \n and \r\n end a line
     text = data.decode("utf-8-sig", errors="surrogateescape").removesuffix("\n")
     lines = [_strip_spaces(line.removesuffix("\r")) for line in text.split("\n")]
@@ -130,13 +136,13 @@ def _parse(file: Path, data: bytes) -> Sequence[_Rule]:
         if len(_STARS.findall(line)) > _MAX_STARS:
             raise UserError(f"{file}: line {number}: more than {_MAX_STARS} wildcards in a rule")
         if any("[:" in inner for inner in _SET.findall(line)):
-            # `pathspec` would read it as a set of its letters
+            # `pathspec` would read a class as a set of the letters in its name
             raise UserError(
                 f"{file}: line {number}: classes such as [:digit:] are not allowed; write a range such as 0-9"
             )
     try:
         with warnings.catch_warnings():
-            # about `[[]`, which other programs may read as a set in a set
+            # `re` warns about `[[]`, because later versions may read it as a set in a set
             warnings.simplefilter("ignore", FutureWarning)
             spec = GitIgnoreSpec.from_lines(_ALL_BELOW.sub(r"/**/*\1", line) for line in lines)
     except re.error as error:
@@ -158,9 +164,10 @@ def _strip_spaces(line: str) -> str:
 
 
 def _match_whole(regex: re.Pattern[str]) -> re.Pattern[str]:
-    """Return a regular expression for a whole path, from one of `pathspec`.
+    """Change a regular expression of `pathspec` so that `fullmatch` works with it.
 
-    A regular expression of `pathspec` also matches a path if it matches only a folder on it. Here it must match the whole path: as git
-    does, `match` is asked about each folder before its content.
+    `pathspec` uses `search`, so a rule that matches a folder also matches each path below this folder. Here a rule must
+    match the whole path. That is enough, because `match` is called for a folder before its content, as in git. A regular
+    expression without `^`, such as that of `*`, may begin anywhere in the path.
     """
     return regex if regex.pattern.startswith("^") else re.compile(f"(?s:.*){regex.pattern}")

@@ -16,8 +16,8 @@ from referee.protocol.values import PROTOCOL_VERSION
 MESSAGE_LIMIT = 1 << 16
 """The most bytes in a message of a bot. A larger message forfeits the game."""
 FLOOD_QUOTA = 200
-"""How many unsolicited messages and extra streams together a bot may produce between two valid replies. In a message with
-several replies and readies, each of them counts."""
+"""How many unsolicited messages and extra streams together a bot may produce between two valid replies or readies. Each
+unsolicited hello, reply and ready in a message counts."""
 
 
 class Inbox:
@@ -145,7 +145,7 @@ class Inbox:
     def _find_request(self, game_id: str, number: int) -> PendingRequest | None:
         """Return the open request of a reply or a ready; None if there is none.
 
-        A request that waits to be written has no reply yet: a bot may guess its number.
+        A request counts only when it is written. Before that, a bot can only have guessed its number.
         """
         request = self._requests.pending.get(game_id)
         is_open = request is not None and request.batch is not None and request.is_open

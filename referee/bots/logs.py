@@ -8,8 +8,8 @@ The folder that the user names gets a folder for each game, and in it two files 
 
 The log of a process begins before its first game and ends after its last one. The file of the first game also
 contains the output since the process started. The file of each game also contains the output until the next game
-begins. If a process plays several games at once, what it prints is in the files of all of them. What a
-process without any game has printed is in the folder `start-up`.
+begins. If a process plays several games at once, what it prints is in the files of all of them. The output of a
+process that has played no game is in the folder `start-up`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ START_UP = "start-up"
 _MESSAGES_KIB = 64 << 10
 """The limit of a file with messages."""
 _UNSAFE = re.compile(r"[^\w.@+#-]+", re.ASCII)
-_TOKEN = "(left out)"  # noqa: S105 - stands for the token, with which another program could play
+_TOKEN = "(left out)"  # noqa: S105 - replaces the token, because another program could play with it
 Message = play_pb2.BotMessage | play_pb2.RefereeMessage
 
 
@@ -130,18 +130,18 @@ class BotLog:
         return write
 
     def _is_full(self) -> bool:
-        """Return whether no file can get further output now."""
+        """Return whether output is lost now, because each current file is full or a write has failed."""
         if not self._games:
             return self._early_size > self._limits[".log"]
         paths = (self._path(folder, ".log") for folder in self._current_folders())
         return self._is_broken or all(self._left.get(path, 0) < 0 for path in paths)
 
     def _current_folders(self) -> Collection[str]:
-        """Return the folders of the games that are played now, or else that of the last game."""
+        """Return the folders of the games that are played now. If there are none, return only `_last`."""
         return self._playing.values() or (self._last,)
 
     def wrap(self, stream: Stream) -> Stream:
-        """Return the stream, but with its messages written to the files if the settings say so."""
+        """Return a stream that also writes its messages to the log; without `LogSettings.messages`, return `stream` itself."""
         return cast("Stream", _LoggedStream(stream, self)) if self._settings.messages else stream
 
     def add_message(self, sender: str, message: Message | bytes) -> None:
@@ -193,7 +193,10 @@ class BotLog:
             self._is_broken = True
 
     def _cut(self, path: Path, text: str) -> str:
-        """Return the part of a text that a file may still get. The last part ends with a note."""
+        """Return the part of a text that a file may still get.
+
+        For the first text that does not fit, the part ends with a note. In a file with messages it is only the note.
+        """
         limit = self._limits[path.suffix]
         left = self._left.get(path, limit)
         if left < 0:
@@ -209,16 +212,17 @@ class BotLog:
 
 
 def _open_privately(path: str, flags: int) -> int:
-    """Open a file that other users may not read: a bot with a user id of its own could see the cards of others."""
+    """Open a file that other users cannot read, because a bot with a user id of its own could see the cards of others in it."""
     return os.open(path, flags, 0o600)
 
 
 class _LoggedStream:
     """A stream whose messages are written to a log. All other attributes are those of the stream.
 
-    The order of the lines is fixed when `read` returns a message of the bot, and when `write` is called for one of the referee. So no
-    reply stands before its request. The lines are written in the next iteration of the event loop, so a reply gets its time before.
-    The line of a request costs the bot a fraction of a millisecond.
+    The lines stand in the order in which `read` returned messages of the bot and `write` was called with messages of the
+    referee. So a request stands before its reply. A line is written in the next iteration of the event loop, so the time of
+    a reply is measured before its line is written. The line of a request is written while the bot's clock runs, and costs
+    the bot a fraction of a millisecond.
     """
 
     def __init__(self, stream: Stream, log: BotLog) -> None:

@@ -23,7 +23,7 @@ from referee.toml_file import FileModel, Line, Name, text_schema
 
 FILE_NAME = "bot.toml"
 MAX_WORDS = 1000
-"""The most words in a command. bubblewrap takes 9,000 arguments, and those of the sandbox are among them."""
+"""The most words in a command. bubblewrap accepts at most 9,000 arguments, which include those for the sandbox."""
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,31}")
 
 
@@ -106,7 +106,7 @@ class Build(FileModel):
         ]
         | None
     ) = None
-    """The command that fetches the packages; empty to fetch nothing; None for the command that fits the files of the bot, such as
+    """The command that fetches the packages; empty to fetch nothing; None to choose the command by the files of the bot, such as
     `Cargo.lock`."""
 
 

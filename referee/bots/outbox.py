@@ -3,10 +3,11 @@
 The `Outbox` of a bot writes the messages about ended games and the next batch of requests as one message. Only one write is in
 progress at a time.
 
-`Cores` says which bot thinks: one bot at a time on each core. With several games in flight, several bots have requests. If they
-computed at the same time, each would take the time of the others. So a bot gets a core together with the requests that wait
-for it, and keeps it until it has replied to them. The clock of a batch starts when the batch is written. If the bot has asked
-in its hello to wait for more requests (`batch_wait_us`), the time of this wait counts too, so the clock starts earlier.
+`Cores` says which bot thinks: one bot at a time on each core. When several games are played at the same time, several bots
+have requests. If these bots computed at the same time, each would take CPU time from the others. So a bot gets a batch of its
+requests only when it gets a core, and keeps the core until the batch is finished. The clock of a batch starts when the batch is
+written. A bot can ask in its hello that its requests wait for more (`batch_wait_us`). The time of this wait counts too, so
+the clock starts earlier.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from referee.bots.clock import (
 from referee.bots.server import Stream
 
 MAX_PASSED = 8
-"""A bot that has waited while others got a core this many times gets the next core."""
+"""After other bots have got a core this many times while a bot waited, this bot goes before the others."""
 
 
 class Outbox:
     """The messages to one bot.
 
-    Before `open` and after `close`, or after the end of the stream, a write does nothing.
+    A write does nothing before `open`, after `close`, and after the end of the stream.
 
     Args:
         clock: the source of time.
@@ -69,7 +70,7 @@ class Outbox:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no message waits."""
+        """Whether no request and no end of a game waits."""
         return not self._requests and not self._ends
 
     def open(self, stream: Stream) -> None:
@@ -81,7 +82,7 @@ class Outbox:
         self._stream = None
 
     def put_end(self, message: bytes) -> None:
-        """Keep the message that a game has ended. It is sent together with the next request, game start or goodbye."""
+        """Keep a message about the end of a game. It is sent together with the next request, game start or goodbye."""
         self._ends.append(message)
 
     def put_request(self, message: bytes, request: PendingRequest) -> None:
@@ -98,12 +99,12 @@ class Outbox:
         """Remove the next batch and all ends of games. Return them as one message, and the requests in it.
 
         If no request waits, the ends stay, and the message is empty. A batch has only game starts or only decisions, the
-        oldest first. It ends before the request with which the reserved time would exceed `BATCH_LIMIT_US`. So a bot is
-        probably in time even if it decides the requests one after the other.
+        oldest first. It ends before the request that would increase the sum of the reserved times above `BATCH_LIMIT_US`.
+        So a bot is probably in time even if it decides the requests one after the other.
 
         Args:
-            reserve_us: the time to reserve for each decision after the first, in microseconds, but at most its time limit. None to
-                reserve its time limit.
+            reserve_us: how many microseconds to reserve for each decision after the first, but at most the time limit of the
+                decision. None to reserve this limit, as always for a game start.
             alone: whether the batch must have only one request.
         """
         batch: list[PendingRequest] = []
@@ -139,8 +140,8 @@ class Outbox:
     def write(self, data: bytes) -> None:
         """Begin to write a message. If a write is in progress, write the message after it, in the order of the calls.
 
-        Nobody waits for the end of a write: a bot that reads a message only in part could hold its game up for ever.
-        The clock of a batch runs also while its message waits, see `limit_write`.
+        No caller waits for the end of a write, because a bot that reads only a part of a message could then block its game
+        for ever. The clock of a batch also runs while its message waits; see `limit_write`.
         """
         if self._stream is None:
             return
@@ -154,8 +155,9 @@ class Outbox:
     def _go_on_writing(self, _ended: object = None) -> None:
         """Write the messages in `_next`, until a write waits for gRPC or no message is left.
 
-        If a write has to wait, it waits for a future of gRPC, which then calls this method again. A task would begin each write one
-        iteration of the event loop later; with one game, that is a tenth of what the referee costs for a decision.
+        If a write has to wait, it waits for a future of gRPC, which then calls this method again. A task is not used, because
+        it would begin each write one iteration of the event loop later. With one game, this delay is a tenth of the time that
+        the referee itself needs for a decision.
         """
         while True:
             if self._writing is None:
@@ -183,7 +185,7 @@ class Outbox:
     def limit_write(self, limit_us: int) -> None:
         """Call `on_unread` if the current write takes too long. The caller calls this when a batch is overdue.
 
-        A bot that does not read its stream blocks the write, and nothing else limits its time.
+        A bot that does not read its stream blocks the write, and nothing else limits the time of a write.
 
         Args:
             limit_us: the time limit of the overdue batch. A write always has at least `CORE_WAIT_LIMIT_US`.
@@ -213,14 +215,15 @@ class Claimant(Protocol):
 
     @property
     def lingers(self) -> bool:
-        """Whether the bot has asked to wait for more requests (`batch_wait_us`), and this wait is not over.
+        """Whether the bot's requests still wait for more, as the bot has asked in its hello (`batch_wait_us`).
 
-        A bot that lingers gets a core only if no other bot wants it, but then at once.
+        Bots that do not linger get a core first, unless a bot that lingers was passed over `MAX_PASSED` times. If no other bot
+        wants a free core, a bot that lingers gets it at once.
         """
         ...
 
     def begin(self) -> None:
-        """Use a core. The claimant calls `Cores.release` when its requests are answered."""
+        """Use a core. The claimant calls `Cores.release` when its batch is finished or the bot has failed."""
         ...
 
 
@@ -245,10 +248,10 @@ class Cores:
         return True
 
     def claim(self, claimant: Claimant) -> None:
-        """Call `begin` of the claimant when it gets a core, at the earliest in the next iteration of the event loop.
+        """Call `begin` of the claimant when it gets a core, but not during this call.
 
-        When a batch is finished, many games continue. Their next requests come in the same iteration. The core is granted one
-        iteration later, because the number of waiting requests decides which bot gets it.
+        When a batch is finished, many games continue, and send their next requests in the same iteration of the event loop. A
+        core is granted only after these requests, because the number of waiting requests decides which bot gets it.
         """
         self._passed.setdefault(claimant, 0)
         self._grant_soon()
@@ -281,6 +284,7 @@ class Cores:
     def _urgency(self, claimant: Claimant) -> tuple[bool, bool, int]:
         """Return a larger value for a more urgent claimant.
 
-        First come claimants that have waited too often, then those that do not linger, then those with the most requests.
+        Claimants that were passed over `MAX_PASSED` times come first, then those that do not linger, then those with the most
+        requests.
         """
         return self._passed[claimant] >= MAX_PASSED, not claimant.lingers, claimant.waiting

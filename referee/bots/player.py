@@ -26,7 +26,7 @@ from referee.records import Reply, Request, Usage
 from referee.sandbox.launcher import Launcher
 
 OUTPUT_DELAY_S = 0.02
-"""After a reply: how many seconds to wait for what the bot has printed before it."""
+"""How many seconds to wait after a reply for the output that the bot printed before the reply."""
 Key = tuple[int, str]
 """The number of the lane, and the bot as `name@version`."""
 
@@ -109,7 +109,7 @@ class BotPool:
         return process.max_games
 
     def list_failed(self, lane: int) -> set[str]:
-        """Return the bots (`name@version`) whose process in a lane has failed."""
+        """Return the bots (`name@version`) whose process in a lane has failed by a fault of the bot."""
         return {
             bot
             for (number, bot), process in self._processes.items()
@@ -191,7 +191,7 @@ class SeatStart:
     encoder: RequestEncoder
     """Turns requests into messages. All seats of the game share one encoder."""
     is_timed: bool = True
-    """False if the bot may take any time for its decisions. It is told the limits all the same."""
+    """False if the bot may take any time for its decisions. The bot is still told the limits."""
     log_name: str = ""
     """The name of the game in the logs, such as its id in the league. If it is empty, the logs use the opaque id."""
 
@@ -233,7 +233,7 @@ class BotPlayer:
         return player
 
     async def decide(self, request: Request) -> Reply:
-        """See `Player.decide`. If `SeatStart.is_timed` is False, the referee waits beyond the limit, and this time is a lag."""
+        """See `Player.decide`. If `SeatStart.is_timed` is False, the referee waits beyond the limit, and the time after it is a lag."""
         limit_us = request.time.limit_us
         try:
             reply = await self._process.session.request(
@@ -268,9 +268,10 @@ class BotPlayer:
             self._process.session.end_game(self._game_id, end)
 
     def abandon(self) -> BotFault | None:
-        """Leave a game that is void. The process may go on with its other games, and does not count this one any more.
+        """Leave a game that is void. The process may go on with its other games.
 
-        If the process has failed, and this game is charged with the failure, return the failure.
+        The process is not reserved for this game any more. If it has failed, and this game is charged with the failure,
+        return the failure.
         """
         self._end_log()
         self._process.change_games(-1)
@@ -290,16 +291,16 @@ class BotPlayer:
             self._process.end_soon()
 
     def usage(self) -> Usage:
-        """Return the CPU time of the process since it joined the game, and its peak memory since its start.
+        """Return the CPU time of the process since it joined the game, and its peak memory since the process was started.
 
-        If the process plays several games at the same time, each has an equal part of its CPU time.
+        If the process plays several games at the same time, each game gets an equal part of the CPU time.
         """
         usage = self._process.usage_per_game()
         return Usage(round(usage.cpu_s - self._cpu_before_s, 6), usage.peak_memory_kib)
 
     @property
     def dropped(self) -> int:
-        """How many messages of the process were dropped since the bot joined the game, also of its other games; see `Inbox.dropped`."""
+        """How many messages of the bot were dropped since it joined the game, also messages for its other games; see `Inbox.dropped`."""
         return self._process.session.dropped - self._dropped_before
 
     def stderr_tail(self) -> str:
