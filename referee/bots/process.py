@@ -45,7 +45,7 @@ STDERR_TAIL = 4096
 _RELAY_PORT = 50051
 """The port of the referee in the network namespace of a bot that connects by TCP."""
 _STATUS_S = 0.5
-"""How many seconds to wait for the exit after the end of the stream, or for the end of the stream after the exit."""
+"""When the stream ends or the program exits: how many seconds to wait for the other of these two."""
 _OUTPUT_LIMIT_S = 0.5
 """How many seconds the referee may wait for the rest of the output after the process has ended."""
 
@@ -94,9 +94,9 @@ class BotProcess:
         """Where the outputs and messages of the process are written; None for nowhere."""
         self._launcher = launcher
         self._is_leaving = False
-        """Whether the bot was asked to exit. From then on, only `hold` can stop it."""
+        """Whether the bot was asked to exit. From then on its scheduling is `NORMAL`, except while `hold` stops it."""
         self._held: Scheduling | None = None
-        """The scheduling that `hold` or `run_alone` wants; None after `release`. It holds from the launch on."""
+        """The scheduling that `hold` or `run_alone` wants; None if neither is in force. It has no effect before the launch."""
         self.max_games = 1
         """How many games the bot can play at once; the bot says this in its hello."""
         self.games = 0
@@ -133,7 +133,7 @@ class BotProcess:
         self._reachable: ReachableServer | None = None
         """The server, if other programs can reach it too; None before the start, and in a sandbox."""
         self._stopping: asyncio.Task[None] | None = None
-        # the last step: only `stop` removes the bot again, and nobody stops a bot whose creation has failed
+        # This must be the last step. Only `stop` removes the bot from `bots`, and if a step raises an error, nobody calls `stop`.
         bots[self._token] = self
 
     @classmethod
@@ -161,8 +161,9 @@ class BotProcess:
             pondering: whether the bot may ponder: compute as it likes between the requests of a game.
             logs: where to write what the bot prints; None for nowhere.
 
-        Raises `Forfeit` if the program cannot be started, or if no valid hello comes in time. Raises `VoidGame` if
-        the machine lacks resources.
+        Raises `Forfeit` if the program cannot be started, fails before its hello, or sends no valid hello in time. Raises
+        `VoidGame` if the machine lacks resources or does not start the program in time, or if the server or the
+        isolation cannot be set up.
         """
         bot = cls(
             spec, launcher, folder, bots, cores=cores or Cores(), pondering=pondering, logs=logs
@@ -235,7 +236,8 @@ class BotProcess:
         """Serve a stream that was opened to the bot's server, with a log if there is one."""
         await self.session.serve(stream if self.log is None else self.log.wrap(stream))
         if self._is_attached and self._launched is not None and self.session.closed.is_set():
-            self._launched.terminate()  # nothing else shows that the program has ended
+            # the process is not known, so the end of its stream counts as the end of the program
+            self._launched.terminate()
 
     async def _wait_for_hello(self, limit_us: int, began_ns: int) -> play_pb2.Hello:
         """Wait for the hello, and meanwhile keep other programs from taking all connections.
@@ -280,9 +282,10 @@ class BotProcess:
             self.session.fail(error)
 
     def _describe_exit(self, code: int | None) -> Forfeit | VoidGame:
-        """Return the fault of a bot that has exited with `code`, or whose stream has ended if `code` is None.
+        """Return the fault of a bot whose program or stream has ended.
 
-        The stream ends if the bot closes it, or if gRPC closes it because a message is above `GRPC_LIMIT`.
+        `code` is the `returncode` of the program. It is None if only the stream has ended: the bot has closed the stream, or
+        gRPC has closed it because a message was above `GRPC_LIMIT`.
         If the machine lacks resources, return a `VoidGame`, because the shortage may have ended the bot.
         """
         name = None
@@ -326,13 +329,13 @@ class BotProcess:
         return self._launched.usage()
 
     def change_games(self, by: int) -> None:
-        """Add `by` to `games`. The CPU time until now counts for the games that the process has played until now."""
+        """Add `by` to `games`. Until now `usage_per_game` divides CPU time by the old number, from now on by the new one."""
         if max(1, self.games) != max(1, self.games + by):
             self.usage_per_game()
         self.games += by
 
     def usage_per_game(self) -> TotalUsage:
-        """Return the usage, but each second of CPU time divided by the number of games that the process played then."""
+        """Return the usage, but divide each second of CPU time by `games` as it was at that time, or by 1 if it was 0."""
         usage = self.usage()
         self._cpu_per_game_s += (usage.cpu_s - self._counted_cpu_s) / max(1, self.games)
         self._counted_cpu_s = usage.cpu_s
@@ -370,7 +373,7 @@ class BotProcess:
                 bot.session.fail(fault)
 
     def hold(self) -> None:
-        """See `WatchedBot.hold`. A bot that is being launched is stopped when it is launched."""
+        """See `WatchedBot.hold`. If the program is not launched yet, its processes are stopped right after the launch."""
         self._held = Scheduling.STOPPED
         self._override_scheduling()
 
@@ -407,7 +410,7 @@ class BotProcess:
         return Shutdown(code, elapsed_s, left_running)
 
     def end_soon(self) -> None:
-        """Fail the session, so that `_watch` kills the process soon, and return at once."""
+        """Fail the session, and return at once. If `_watch` still runs, it kills the process soon."""
         self.session.fail(VoidGame("the referee has ended the bot's process"))
 
     async def stop(self, *, gently: bool = True) -> None:
@@ -445,7 +448,7 @@ class BotProcess:
             del self._bots[self._token]
 
     async def _request_exit(self, launched: RunningProgram, *, goodbye: bool) -> None:
-        """Ask the program to exit, by the goodbye or by SIGTERM, and wait for its end for at most the time of that."""
+        """Ask the program to exit, and wait for its end: at most `GOODBYE_S` after a goodbye, or `TERM_S` after SIGTERM."""
         self._let_leave()
         with suppress(TimeoutError):
             async with asyncio.timeout(GOODBYE_S if goodbye else TERM_S):

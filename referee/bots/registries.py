@@ -1,8 +1,8 @@
 """Find the package registries that this machine uses, and their settings without any password.
 
 An isolated fetch does not see the user's home folder and environment. It gets new settings files and variables, which
-have the addresses and names of registries, and the paths of CA certificates. It may reach these addresses and
-the public registries in `_PUBLIC`. URLs that are not http or https are left out.
+have the addresses and names of registries, and the paths of CA certificates. In a sandbox, it can reach only these
+addresses and the public registries in `_PUBLIC`. URLs that are not http or https are left out.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _VISIBLE_ASCII = re.compile(r"[!-~]+")
 _NAME = re.compile(r"[\w.-]+")
 """Matches the names that Cargo's settings give to registries."""
 _PATTERN = re.compile(r"(?:[^@/]|/(?!/))+")
-"""Matches lists of names and patterns. A login would have `@`, and a URL two slashes."""
+"""Matches a list of names and patterns. It matches no text with `@` or `//`, because this could be a login or a URL."""
 _CHECKSUM_KEY = re.compile(r"[\w./+=-]+")
 """Matches the host of a checksum database of Go, perhaps with `+` and its public key."""
 _MIRROR_KEYS = ("id", "mirrorOf", "blocked")
@@ -64,14 +64,17 @@ class Registries:
     addresses: frozenset[Address]
     """The addresses of the registries."""
     variables: Mapping[str, str]
-    """Environment variables."""
+    """The environment variables that tell the package managers their registries and CA certificates."""
     files: Mapping[str, str]
     """The contents of settings files, by their path in the home folder."""
     certificates: tuple[Path, ...]
     """The files and folders with CA certificates that the variables and files name."""
 
     def write_files(self, home: Path) -> None:
-        """Write the settings files into a home folder that only the referee has written to."""
+        """Write the settings files into a home folder.
+
+        Only the referee may have written to this folder, because links in it are followed.
+        """
         for name, content in self.files.items():
             file = home / name
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -94,7 +97,7 @@ class _Reader:
     files: dict[str, str] = field(default_factory=dict)
 
     def url(self, text: str) -> str:
-        """Note the URL of a registry, and return it as `bare_url` does; empty if the text is no such URL."""
+        """Return `bare_url` of a text, and add it to `urls`. If it is None, add nothing and return an empty text."""
         bare = bare_url(text) or ""
         if bare:
             self.urls.add(bare)
@@ -126,7 +129,10 @@ class _Reader:
                 self.variables[variable] = value
 
     def _pip_files(self) -> list[Path]:
-        """Return the settings files that pip reads. A file that the user names replaces those in the home folder."""
+        """Return the settings files that pip reads.
+
+        If the file that `PIP_CONFIG_FILE` names exists, it replaces those in the home folder.
+        """
         named = self.environment.get("PIP_CONFIG_FILE")
         if named and Path(named).exists():
             own = [Path(named)]
@@ -156,7 +162,7 @@ class _Reader:
     def read_go(self) -> None:
         """Read the module proxies of Go, and its checksum database.
 
-        The word `direct` is left out: it means version control systems.
+        The word `direct` is left out, because it lets Go fetch modules from version control systems.
         """
         pairs = (line.partition("=") for line in self._lines(".config/go/env"))
         settings = {key: value for key, _, value in pairs} | dict(self.environment)
@@ -187,7 +193,7 @@ class _Reader:
             return
         sources = self._cargo_tables(content.get("source"), ("registry", "replace-with"))
         registries = self._cargo_tables(content.get("registries"), ("index",))
-        # Only crates-io may lack an address here: Cargo knows it, and refuses every other source without one.
+        # Only crates-io may lack an address here, because Cargo knows its address. Cargo refuses every other source without one.
         located = {"crates-io", *(name for name in sources if "registry" in sources[name])}
         located |= {name for name in registries if registries[name] and name not in sources}
         lines = []
@@ -202,7 +208,7 @@ class _Reader:
         self.files[".cargo/config.toml"] = "\n".join([*lines, ""])
 
     def _cargo_tables(self, content: object, keys: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Return those settings of each source or registry that a fetch may see."""
+        """Return the settings that a fetch may see, by the name of the source or registry."""
         return {
             name: {key: shown for key in keys if (shown := self._cargo_value(key, values.get(key)))}
             for name, values in _tables(content)
@@ -210,7 +216,7 @@ class _Reader:
         }
 
     def _cargo_value(self, key: str, value: object) -> str:
-        """Return the name or the URL of a registry as a fetch may see it; empty if it may not."""
+        """Return the name of a source, or a URL as `bare_url` returns it; an empty text if the value is not valid."""
         if not isinstance(value, str):
             return ""
         if key == "replace-with":
@@ -239,9 +245,9 @@ class _Reader:
         self.files[".m2/settings.xml"] = f"<settings>{''.join(parts)}</settings>\n"
 
     def _mirrors(self) -> Iterator[dict[str, str]]:
-        """Yield the parts of each mirror that has a URL.
+        """Yield the parts of each mirror that has a URL; nothing if the file is missing or cannot be parsed.
 
-        The parser raises ValueError or LookupError for an encoding that it does not know.
+        The parser raises ValueError or LookupError if it does not know the encoding of the file.
         """
         try:
             root = ET.parse(self.home / ".m2/settings.xml").getroot()  # noqa: S314 - the user's own settings
@@ -304,9 +310,10 @@ def _addresses(urls: Iterable[str]) -> Iterator[Address]:
 
 
 def bare_url(text: str) -> str | None:
-    """Return the scheme, host, port and path of a URL: no user, password, query and fragment, which may be secret.
+    """Return a URL without its user, password, query and fragment, because these may be secret.
 
-    Return None if the text is not a URL with http or https, perhaps with `sparse+` before it.
+    Return None if the text is no URL with the scheme `http` or `https` (also after `sparse+`), if its path has `@`, or if a
+    character is not visible ASCII.
     """
     try:
         parts = urlsplit(text)
@@ -323,7 +330,7 @@ def bare_url(text: str) -> str | None:
 def _find_target(
     name: str, sources: Mapping[str, Mapping[str, str]], located: Container[str]
 ) -> str:
-    """Return the first source with an address on the chain of replacements from `name`; empty if there is none."""
+    """Follow `replace-with` from `name` on, and return the first source with an address; empty if there is none."""
     for _ in sources:
         if name in located:
             break

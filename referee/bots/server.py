@@ -1,4 +1,4 @@
-"""Run the gRPC server of one bot, and find out which bot has opened a stream of the server.
+"""Run the gRPC server of one bot, and find out who has opened a stream of the server.
 
 The server has one method, which the bot calls to open its stream. The server listens on a UNIX socket. If the bot's
 gRPC client supports only TCP, the server listens on a port of the loopback address instead. In a sandbox it still listens on a
@@ -7,7 +7,8 @@ UNIX socket, and the sandbox forwards a port to it.
 In a sandbox, only the bot can reach its server. Without a sandbox, every program of the machine can reach a TCP port, and
 every program of the same user can reach a UNIX socket. So a bot must prove in its hello that it knows the secret
 token. `Session` also asks who has opened a stream (`Sender`), before it accepts a hello or charges a bot.
-`referee.sandbox.connections` finds the process; this module finds its bot.
+`referee.sandbox.connections` finds the program at the other end of each connection. This module compares it with the
+program of the bot.
 """
 
 from __future__ import annotations
@@ -62,17 +63,17 @@ _GUARD_PERIOD_S = 0.1
 _END_LIMIT_S = 1.0
 """How many seconds to wait, at most, until gRPC has closed a connection that was ended."""
 _END_CHECKS = 100
-"""How many times to check this within `_END_LIMIT_S`."""
+"""How many times to check, within `_END_LIMIT_S`, whether gRPC has closed the connection."""
 
 Stream = grpc.aio.ServicerContext[bytes, bytes]
 Serve = Callable[[Stream], Awaitable[None]]
 """A function that uses a stream until the stream ends; `Session.serve` is one."""
 _DELIVERY_S = 0.02
-"""How many seconds `confirm` waits first, so that gRPC can report what the bot did before, such as closing its stream."""
+"""How many seconds `confirm` waits first. If the bot has already closed the stream, gRPC can report this meanwhile."""
 _SEARCH_SHARE = 0.1
 """After the bot's hello, searches for the senders of further streams take at most this share of the time."""
 _SEARCH_CREDIT_NS = 200_000_000
-"""The most time for searches, in ns, that can be saved up while there are no searches."""
+"""The most search time, in ns, that can be in reserve. The reserve grows by `_SEARCH_SHARE` of the time that passes."""
 Charge = Callable[[int, Forfeit, str], None]
 """Charges a bot with a fault. Takes the pid of the bot's program, the fault, and the token that the program has used
 (empty if it has used none). Does nothing if there is no such bot, or if the token is the bot's own."""
@@ -132,7 +133,8 @@ class BotServer:
 class Sender:
     """The program that has opened a stream.
 
-    This class stands for the bot of the server. `Stranger` is not known to be that bot. `UnclearSender` finds out in `confirm`.
+    This class stands for the bot of the server, and `Stranger` for a program that is not known to be this bot. `UnclearSender`
+    finds out in `confirm` whether it is this bot.
     """
 
     is_own = True
@@ -143,14 +145,14 @@ class Sender:
         return True
 
     def charge_impersonation(self, token: str) -> None:
-        """If the sender is known to be another bot, charge it for a hello with `token`, unless that is its own."""
+        """Charge the sender for a hello with `token`, if the sender is known to be another bot and has another token."""
 
 
 OWN = Sender()
 
 
 class Stranger(Sender):
-    """A program that is not the bot of the server, as far as is known.
+    """A program that is not known to be the bot of the server.
 
     Args:
         program: the pid of the program; None if it is not known.
@@ -178,9 +180,10 @@ class Stranger(Sender):
 class UnclearSender(Stranger):
     """Either the bot of the server or another program: both are connected to the same UNIX socket.
 
-    gRPC does not say which connection a stream uses. So `confirm` cuts the connections of all other programs. If the
-    stream survives, it is the bot's. If it dies and the bot used no CPU time meanwhile, it was another program's.
-    Otherwise the referee cannot tell who opened the stream, and charges no bot.
+    gRPC does not say which connection a stream uses. So `confirm` ends the connections of all other programs. If the
+    stream goes on, it is the bot's stream. If it ends, the bot may have closed it at this moment, but needs CPU time for
+    that. So if the bot used no CPU time meanwhile, it was the stream of another program. Otherwise the referee cannot tell
+    who opened the stream, and charges no bot.
 
     Args:
         stream: the stream.
@@ -199,9 +202,8 @@ class UnclearSender(Stranger):
         """See `Sender.confirm`."""
         cpu_before_ns = 0
         try:
-            await asyncio.sleep(
-                _DELIVERY_S
-            )  # if the bot has closed the stream already, it ends now
+            # if the bot has closed the stream already, this sleep is cancelled
+            await asyncio.sleep(_DELIVERY_S)
             cpu_before_ns = self._server.bot_cpu_ns()
             for _ in range(_END_CHECKS):
                 if not self._server.end_foreign_connections():
@@ -225,7 +227,7 @@ class ReachableServer:
 
     Args:
         address: the gRPC target of the server.
-        program: the pid of the program of the server's bot.
+        program: the pid of the bot's program.
         charge: charges the bot of a program.
     """
 
@@ -237,7 +239,7 @@ class ReachableServer:
         self._ended: Counter[int | None] = Counter()
         """How many connections of each other program were ended by `guard`."""
         self._is_limited = False
-        """Whether the time for searches is limited: after the bot's hello."""
+        """Whether the time for searches is limited. `guard` sets this at its end, after the bot's hello."""
         self._credit_ns = _SEARCH_CREDIT_NS
         """The time, in ns, that searches may still take; below zero after a search that has taken longer."""
         self._credited_ns = time.monotonic_ns()
@@ -246,9 +248,11 @@ class ReachableServer:
     def find_sender(self, stream: Stream) -> Sender:
         """Return who has just opened a stream.
 
-        If the system does not say which program is connected, return the bot of the server; see `open_connections`. If
-        many streams are opened after the bot's hello, return an unknown sender, who is never charged. The reason for this limit: on some
-        machines a search in all TCP connections takes 10 ms, and no other bot's reply is read meanwhile.
+        If the system does not say which program is connected, return the bot of the server; see `open_connections`.
+
+        After the bot's hello, the time for searches is limited (`_SEARCH_SHARE`), because on some machines a search in all
+        TCP connections takes 10 ms, and no other bot's reply is read meanwhile. If this time is used up, return an unknown
+        sender, who is never charged.
         """
         began_ns = time.monotonic_ns()
         grown_ns = self._credit_ns + int(_SEARCH_SHARE * (began_ns - self._credited_ns))
@@ -273,13 +277,13 @@ class ReachableServer:
         return Stranger(other, self.charge)  # if there is no connection, the sender is already gone
 
     def bot_cpu_ns(self) -> int:
-        """Return the CPU time of the process tree of the server's bot in ns."""
+        """Return the CPU time of the bot's process tree in ns."""
         return sum(map(cpu_ns, (self._program, *PROCESS_TREES.list_pids(self._program))))
 
     def end_foreign_connections(self, allowed: int = 0) -> list[int | None]:
         """End all connections of other programs if there are more than `allowed`.
 
-        Returns the pid of the program, or None, for each connection that was ended.
+        Returns one value for each connection that was ended: the pid of its program, or None if that is not known.
         """
         with open_connections(self._address, self._program) as connections:
             foreign = [each for each in connections if each.program != self._program]

@@ -37,13 +37,14 @@ STRANGER_LIMIT_S = 1.0
 
 LATE_REPLY_LIMIT_S = 1.0
 """How many seconds after a missed deadline a bot may run on idle cores to send its late reply, even if its game is
-over. Otherwise a bot that is late in the last decision of a game would be stopped at once, and replaced."""
+over. Otherwise a bot that is late in the last decision of a game would be stopped at once. It could not send the late
+reply, so it would stay unresponsive, and be replaced."""
 
 MAX_MISSED = 3
-"""A bot that plays several games, and lets this many batches in a row become overdue without any reply, hangs: the session fails.
-After the first of them, each batch has only one request until any reply comes."""
+"""If this many batches in a row become overdue without any reply, and the bot plays several games, the session fails,
+because the bot hangs. After the first of these batches, each batch has only one request until any reply comes."""
 MAX_BATCH_WAIT_US = 1_000_000
-"""The largest `batch_wait_us` of a hello that has an effect."""
+"""A larger `batch_wait_us` in a hello counts as this value."""
 
 
 # The states of a session:
@@ -61,23 +62,24 @@ MAX_BATCH_WAIT_US = 1_000_000
 # known that the bot itself has sent it.
 #
 # In each game at most one request is pending. While the session is thinking, a batch of requests is written and not
-# finished. Further requests wait, and are then written as one batch. `Cores` says when the bot gets a core. A request
-# goes from idle to thinking immediately if the bot plays one game, its outbox is empty, a core is free, and no
-# other bot waits for a core.
+# finished. Further requests wait for the next batches. `Cores` says when the bot gets a core. `request()` goes from idle
+# to thinking immediately if the bot plays one game, its outbox is empty, a core is free, and no other bot waits for a
+# core.
 #
 # `closed` is final. When the stream ends, pending requests still wait until `process` has found out why the stream
 # has ended and calls `fail` with the reason.
 #
-# The states of the bot's scheduling. A bot competes with others for a core only while it is connecting or thinking:
+# The states of the bot's scheduling. Without pondering, a bot competes with others for a core only while it is
+# connecting or thinking:
 #
 #     NORMAL    from the start of the program to its hello, and while thinking
-#     IDLE      otherwise, while the bot plays a game (with pondering: NORMAL), and for `LATE_REPLY_LIMIT_S` after a missed
-#               deadline until the late reply comes
-#     STOPPED   otherwise: after the hello, and between games
+#     IDLE      otherwise, while the bot plays a game (NORMAL with pondering), and after the missed deadline of a decision,
+#               until the late reply comes or `LATE_REPLY_LIMIT_S` have passed
+#     STOPPED   otherwise: before the first game, and between games
 #
 # `_update_scheduling` sets `NORMAL` before the clock of a batch starts. It ends `NORMAL` before the caller sees the
-# reply, and so before the next bot gets a request. After a failure the session changes nothing: `process` kills the bot.
-# When the referee asks a bot to exit, `process` sets the scheduling too.
+# reply, and so before the next bot gets a request. After a failure the session changes nothing, because `process` kills
+# the bot. When the referee asks a bot to exit, or searches for a flooder, `process` overrides the scheduling of the session.
 
 
 class Session:
@@ -112,7 +114,7 @@ class Session:
         self._has_core = False
         self._pondering = pondering
         self.scheduler: Scheduler | None = None
-        """Says when the bot's processes get a core; None before the program is launched."""
+        """Sets the scheduling of the bot's processes; None before the program is launched."""
         self._stream: Stream | None = None
         """The bot's stream; None before the hello."""
         self._first_reads: set[asyncio.Future[Any]] = set()
@@ -128,9 +130,9 @@ class Session:
         )
         self._outbox = Outbox(clock, on_closed=self.closed.set, on_unread=self._on_unread)
         self._batch_wait_ns = 0
-        """How long requests may wait for others, from the hello."""
+        """How many ns requests may wait so that others join their batch. The bot sets this in its hello (`batch_wait_us`)."""
         self._waiting_since_ns = 0
-        """The time, in ns of the clock, since which requests wait and the bot is not thinking."""
+        """The time, in ns of the clock, at which the session last began to wait for a core."""
         self._late_timer: Timer | None = None
         """Started when a batch of decisions becomes overdue. Until it ends, a bot without a game may run, to send its late reply."""
         self._games: set[str] = set()
@@ -180,7 +182,7 @@ class Session:
 
     @property
     def is_needed(self) -> bool:
-        """Whether the bot plays a game, or the referee waits for it. If not, its processes are `STOPPED`."""
+        """Whether the bot plays a game, or the referee waits for its hello or a late reply. If not, its processes are `STOPPED`."""
         return self._find_scheduling() is not Scheduling.STOPPED
 
     # The stream
@@ -210,7 +212,7 @@ class Session:
             self._outbox.close()
 
     def _count_stream(self) -> None:
-        """Count a stream that the bot has opened. Only the first one is expected."""
+        """Note that the bot has opened a stream. Each stream after the first counts as an unsolicited message."""
         if self.connected:
             try:
                 self._inbox.count_unsolicited(1)
@@ -262,9 +264,8 @@ class Session:
         if not await sender.confirm():
             if self.failure is None:  # after a failure, the referee itself has ended the stream
                 sender.charge_impersonation(hello.token)
-        elif (
-            not self._hello.reply.done()
-        ):  # not if the bot has said hello before, or too late, or has failed
+        elif not self._hello.reply.done():
+            # the reply is done already if the bot has said hello before, if the hello is late, or if the session has failed
             self._stream = stream
             self._outbox.open(stream)
             self.connected = True
@@ -283,9 +284,9 @@ class Session:
         """Close the session and raise an error in all callers that await a reply. A second call has no effect.
 
         If the bot plays several games, a `Forfeit` is charged in only one of them, and the others are void. The charged
-        game is chosen by chance among the games in which a caller awaits a reply. If the bot is ready in some game, the
-        games that wait for its ready are no candidates, because a bot that fails at a start may get a new process without
-        any charge. If there is no candidate, the game that next asks for a decision or becomes void is charged.
+        game is chosen by chance among the games in which a caller awaits a reply. But a bot that fails at the start of a game
+        may get a new process without any charge. So the games that wait for a ready are candidates only if the bot is ready
+        in no game. If there is no candidate, the game that next starts, asks for a decision or becomes void is charged.
         """
         if self.failure is not None:
             return
@@ -296,8 +297,8 @@ class Session:
         if self._has_core:
             self._has_core = False
             self._cores.release()
-        # Callers get the replies of a batch together. A request whose reply has come, but whose batch is not complete, can
-        # still be chosen. Otherwise a bot could reply to all requests but one, and so choose the game that its exit costs.
+        # Callers get the replies of a batch together. So a request whose reply has come can still be chosen if its batch is
+        # not finished. Otherwise a bot could reply to all requests except one, exit, and so choose the game that it forfeits.
         pending = self._requests.pending.values()
         candidates = [each for each in pending if not each.reply.done()]
         # also the games whose starts have just become overdue
@@ -317,7 +318,7 @@ class Session:
         return self._failure_of(game_id)
 
     def _failure_of(self, game_id: str) -> Exception:
-        """Return the error of a failed session for a game."""
+        """Return the error that a game gets after `fail`: a `VoidGame` instead of a `Forfeit` that another game is charged with."""
         failure = self.failure
         assert failure is not None  # noqa: S101 - the caller has checked it
         if not isinstance(failure, Forfeit):
@@ -411,8 +412,7 @@ class Session:
     def abandon_game(self, game_id: str) -> Forfeit | None:
         """Forget a game that is void. The bot is not told, because a void game has no end.
 
-        If the bot has failed, and this game is charged with the failure, return the failure. If it is not known yet which game is
-        charged, this one is.
+        If the bot has failed and no other game is charged with the failure, charge this game and return the failure.
         """
         self._games.discard(game_id)
         self._update_scheduling()

@@ -26,10 +26,11 @@ MAX_ENTRIES = 50_000
 MAX_DEPTH = 100
 """How many levels of folders a snapshot may have."""
 _BUILT_FACTOR = 10
-"""After its build, a snapshot may have this many times as many bytes and entries, because compilers leave many files."""
+"""After the build of a snapshot, `MAX_BYTES` and `MAX_ENTRIES` are multiplied by this, because compilers leave many files."""
 _CHUNK = 1 << 20
 _ALWAYS_IGNORED = (".git", ".git/", "__pycache__/")
-"""In a worktree or submodule of git, `.git` is a file with a path of this machine, so it must not change the content hash."""
+"""Names that `take` never copies; a folder's name ends with a slash. `.git` is a file in a worktree or submodule of git. It
+contains a path of this machine, which must not change the content hash."""
 _OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _HINT = "; remove the files that the bot does not need"
@@ -77,19 +78,20 @@ def take(
     Args:
         folder: the bot's folder.
         into: the new folder. Its parent must exist.
-        built: True if `folder` is that of the author, and the bot will be built in the copy. Then everything that the
-            folder's `.gitignore` files name is left out, because the build makes these files again.
+        built: True if `folder` is the author's own folder, and the bot will be built in the copy. Then the copy leaves out
+            what the `.gitignore` files in the folder name, because the build makes these files again.
         replaced: maps the paths of some files in the folder to the content that they get in the copy.
-        left_out: a second folder that must not be copied, such as the league.
+        left_out: a folder that must not be copied, such as the league; `into` is never copied.
 
-    If `into` or `left_out` is inside the bot's folder, the copy does not contain it. It also leaves out every folder on the
-    path from the bot's folder to it: one of these folders may be the league. The copy keeps the executable flags,
-    but no other permissions, no times and no owners. Nothing from outside the bot's folder gets into the copy, even if a program
-    replaces folders by links meanwhile.
+    If `into` or `left_out` is inside the bot's folder, the copy leaves it out, and also every subfolder that contains it,
+    because one of these subfolders may be the league. The copy keeps the executable flags, but no other permissions, no
+    times and no owners. Nothing from outside the bot's folder gets into the copy, even if a program replaces folders by
+    links meanwhile.
 
-    Raises `UserError` and removes the copy if a link leads out of the folder, if there is a pipe, a device or an
-    unreadable file, if the content exceeds `MAX_BYTES`, `MAX_ENTRIES` or `MAX_DEPTH`, or if a `.gitignore` file is
-    wrong or all of them take too long. Raises `Shortage` if the machine lacks a resource, such as space on the disk of the copy.
+    Raises `UserError` if a link leads out of the folder, if there is a pipe, a device or an unreadable file, if the
+    content exceeds `MAX_BYTES`, `MAX_ENTRIES` or `MAX_DEPTH`, if a `.gitignore` file is wrong, or if all `.gitignore` files
+    together take too long. Raises `Shortage` if the machine lacks a resource, such as space on the disk of the copy. After
+    any error the copy is removed.
     """
     with copy_errors(into):
         into.mkdir()
@@ -151,7 +153,7 @@ def _copy(
                 size += len(new)
                 kind, content = "file", hashlib.sha256(new).digest()
             elif is_file:
-                # one byte more than allowed, so that a file that has grown is noticed
+                # read up to one byte more than allowed, so that `_check_size` notices a file that has grown
                 most = MAX_BYTES - size + 1
                 kind, content, copied = _copy_file(entry.parent, source, target, most)
                 size += copied
@@ -190,8 +192,8 @@ def _entries(
         below: the subfolder to begin with, relative to `folder`.
         parent: a descriptor of the folder that contains `below`; None if `below` is `folder` itself.
         ignored: the `.gitignore` files above `below`; None if `.gitignore` files have no effect.
-        left_out: device and inode number of the copy, of the second folder that is left out, and of each folder that contains one
-            of them.
+        left_out: device and inode number of each folder that is left out: the copy, `left_out` of `take`, and every folder
+            that contains one of them.
         always_ignored: names that are always left out; a folder's name ends with a slash.
     """
     if len(below.parts) > MAX_DEPTH:
@@ -229,7 +231,7 @@ def _entries(
 
 @contextmanager
 def _show_whole_path(path: Path) -> Iterator[None]:
-    """Let an `OSError` name the whole path, if the system got only its last part."""
+    """Put the whole path into an `OSError`, because the system call got only the last part of it."""
     try:
         yield
     except OSError as error:
@@ -239,7 +241,7 @@ def _show_whole_path(path: Path) -> Iterator[None]:
 def _read_ignore_file(parent: int, file: Path) -> bytes | None:
     """Return the content of a `.gitignore` file; None if there is no such file. A link or a folder has no effect.
 
-    Of a file that is too large, only a part is returned, which `IgnoreFiles.add` refuses.
+    If the file is too large, return only its first part. `IgnoreFiles.add` refuses this part, because it is too large too.
 
     Args:
         parent: a descriptor of the folder.
@@ -253,7 +255,7 @@ def _read_ignore_file(parent: int, file: Path) -> bytes | None:
             return None
         raise
     try:
-        # first, because `open` refuses the descriptor of a folder
+        # check this before `open`, which raises an error for the descriptor of a folder
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return None
         with open(descriptor, "rb", closefd=False) as opened:
@@ -304,7 +306,7 @@ def _copy_file(parent: int, source: Path, target: Path, most: int) -> tuple[str,
 def _copy_link(parent: int, source: Path, target: Path) -> bytes:
     """Copy a link and return its target; the arguments are as in `_copy_file`.
 
-    `Path` leaves out `./` in the target. Content hashes depend on that.
+    `Path` removes `./` from the target. This must stay so, because stored content hashes depend on it.
     """
     with _show_whole_path(source):
         destination = Path(os.readlink(source.name, dir_fd=parent))
