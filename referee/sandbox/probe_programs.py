@@ -13,16 +13,16 @@ abstract   the name of a listening abstract socket
 memory_mib, processes   the program's limits
 
 The program prints a JSON object. For each protection that the program tests, the object contains the number of
-attempts and a list of the successful attempts. The probe itself finds out whether the program has reached the
-bystander, so these attempts are counted but not in the list.
+attempts and a list of the successful attempts. Attempts to signal or trace the bystander are counted but not listed,
+because only the probe can find out whether they succeeded.
 Then the program starts a daemon, prints one more line, and computes without end, like the daemon.
 
-`python -I -S probe_programs.py bystander` prints `ready` and blocks the signal SIGURG, so a SIGURG that it gets stays
-pending.
+`python -I -S probe_programs.py bystander` blocks the signal SIGURG and then prints `ready`. A SIGURG that arrives stays
+pending, so the probe can see it later.
 
 `python -I -S probe_programs.py referee COMMAND…` plays the referee. COMMAND is the command line of
 the shim, with the words PARENT and REPORT instead of their values. The program inserts the values, starts the shim,
-prints `runs` when the shim's report has arrived or its pipe is closed, and waits to be killed.
+prints `runs` when a report has arrived on the report pipe or this pipe is closed, and waits to be killed.
 
 The script imports nothing of the project, because Python does not find the project with `-I -S`.
 """
@@ -49,7 +49,7 @@ _CALLS = {  # numbers of system calls that the filter must refuse
 }
 _IN_OPEN = 0x20
 _NOTICE_LIMIT_S = 0.3
-"""How long the program waits for a notification, if the kernel has not refused to send it."""
+"""How long the program waits for a notification. There is no wait if the kernel refuses a lease, dnotify or inotify."""
 _EXTRA_PROCESSES = 20
 """How many processes beyond its limit the program tries to start."""
 _PR_SET_PDEATHSIG = 1
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def _die_with_parent() -> None:
-    """Die when the probe is killed. If it is dead already, this program ends by itself after 1,000 s."""
+    """Let the kernel kill this program when the probe ends. If the probe has already ended, this program ends after 1,000 s."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -88,7 +88,7 @@ def _play_referee(command: list[str]) -> None:
     if os.fork() == 0:
         os.set_inheritable(report_end, True)  # noqa: FBT003 - the function takes no keywords
         os.setsid()
-        os.dup2(0, 1)  # so that a process that survives this one does not hold its output open
+        os.dup2(0, 1)  # /dev/null: a process that survives must not keep the pipe to the probe open
         os.execv(words[0], words)  # noqa: S606 - the referee has built this command
     os.close(report_end)
     os.read(report, 100)
@@ -169,7 +169,7 @@ def _try_processes(bystander: int) -> _Result:
     if others - {os.getpid(), os.getppid(), 1}:
         succeeded.append("see processes of others")
     try:
-        # SIGURG is ignored by default, so it ends no process that has this pid here
+        # In a sandbox, another process may have this pid. SIGURG does not end that process: the default is to ignore it.
         os.kill(bystander, signal.SIGURG)
     except OSError:
         pass
@@ -194,8 +194,8 @@ def _try_calls() -> _Result:
     if not calls:
         succeeded.append("make any system call, because there is no filter for such a machine")
     for name, number in calls.items():
-        ctypes.set_errno(0)  # a call that succeeds leaves the error of the call before it
-        # the arguments are invalid; if the error is about them, the call itself is allowed
+        ctypes.set_errno(0)  # a successful call does not change errno
+        # the arguments are invalid: any result except these two errors shows that the call is allowed
         _LIBC.syscall(number, -1, None, 0, 0, 0, 0)
         if ctypes.get_errno() not in (errno.EPERM, errno.ENOSYS):
             succeeded.append(f"call {name}")
@@ -208,7 +208,7 @@ def _try_calls() -> _Result:
 
 
 def _try_locks(shared: str) -> _Result:
-    """Try to notice the locks that the referee holds, and that it opens and writes a shared file."""
+    """Try to notice that the referee holds locks, and that the referee opens and changes files."""
     succeeded: list[str] = []
     files = {
         "a shared file": os.open(shared, os.O_RDONLY),

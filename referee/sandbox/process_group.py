@@ -108,7 +108,7 @@ class UidLauncher:
             except OSError as error:
                 raise void_game(f"the isolation cannot be set up: {error}") from error
             assert resources.uid is not None  # noqa: S101 - this rung needs root
-            await asyncio.to_thread(resources.remove_leftovers)  # of a killed referee
+            await asyncio.to_thread(resources.remove_leftovers)  # those of a killed referee
             return await _start_group(
                 words,
                 folder=folder,
@@ -157,7 +157,7 @@ async def _start_group(
         folder: the working directory.
         environment: the exact environment of the program.
         limits: the limits for the shim and the resource monitor.
-        options: options of the shim besides those for the limits.
+        options: options of the shim besides `--mark` and `limit_options`.
         resources: the sandbox resources, which `ProcessGroup.kill` releases; None on the rung `none`.
     """
     report, report_end = open_report_pipe()
@@ -261,7 +261,7 @@ class ProcessGroup:
             SHARED_MEMORY.note_segments(self.process.pid, has_ended=has_ended)
         else:
             fault = self._resources.breach()
-        if not isinstance(fault, Forfeit):  # a fault counts more than a shortage
+        if not isinstance(fault, Forfeit):  # a forfeit takes precedence over a void game
             fault = await self._monitor.breach() or fault
         if fault is None and self.process.returncode is None:
             self.scheduler.refresh()
@@ -291,7 +291,7 @@ class ProcessGroup:
         self.scheduler.close()
         if resources is not None:
             await asyncio.to_thread(resources.kill_processes)
-        # also for a program with a user of its own: the shim may still have the referee's user
+        # this is needed even if the program has a user of its own: its shim may still run as the referee's user
         await asyncio.to_thread(PROCESS_TREES.kill, pid)
         exited = asyncio.ensure_future(self.process.wait())
         await asyncio.wait((exited,), timeout=_EXIT_LIMIT_S)
@@ -301,7 +301,7 @@ class ProcessGroup:
             await asyncio.to_thread(resources.remove_leftovers)
         if exited.done():
             PROCESS_TREES.discard(pid)
-        else:  # until the event loop has the exit status, `reap` must not take it
+        else:  # keep it registered until the event loop has the exit status; otherwise `reap` could take the status
             exited.add_done_callback(lambda _: PROCESS_TREES.discard(pid))
         PROCESS_TREES.reap()
 

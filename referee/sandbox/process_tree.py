@@ -37,18 +37,18 @@ _REAP_CALLS = 20
 _PAUSE_S = 0.002
 """How long `ProcessTrees.kill` waits before it looks whether the killed processes are gone."""
 _MARK_LINE = b"\nMax file locks"
-"""The line of /proc/PID/limits with the mark of a process."""
+"""The beginning of the line in /proc/PID/limits that contains the mark."""
 _SWEEPER_ARGUMENTS = b"".join(os.fsencode(word) + b"\0" for word in SWEEPER)
 """The content of /proc/PID/cmdline of a sweeper."""
 
 
 def create_mark() -> int:
-    """Return a mark for a new program, which no other program has.
+    """Return a new mark, which differs from the marks of all other programs.
 
-    The shim sets the mark as a resource limit that has no effect since Linux 2.4. All processes of the program inherit
-    it, whatever they do to their session and their environment. The kernel shows it even for zombies. A process
-    can replace its mark by a smaller number, or by any number as root. If no program has that number as its mark, the
-    owner is unknown.
+    The shim sets the mark as a resource limit that Linux has not enforced since 2.4.25 (RLIMIT_LOCKS). All processes of
+    the program inherit the mark, whatever they do to their session and their environment. The kernel shows it even for
+    zombies. A process can replace its mark by a smaller number; root can replace it by any number. If no program has
+    the new number as its mark, the mark no longer tells the owner.
     """
     return 1 + secrets.randbits(56)
 
@@ -58,7 +58,8 @@ class ProcessTrees:
 
     def __init__(self) -> None:
         self._programs: dict[int, int | None] = {}
-        """A pidfd of each program, by the pid. Unlike the pid, it never means another process. None if there is none."""
+        """A pidfd of each program, by the pid. None if it could not be opened. The pid may be reused, but the pidfd always
+        means the same process."""
         self._marks: dict[int, int] = {}
         """The pid of each program with a mark, by the mark."""
         self._users: dict[int, int] = {}
@@ -68,7 +69,8 @@ class ProcessTrees:
         self._starting = 0
         """How many programs are being started now. A program may run before `add` registers it."""
         self.before_reap: Callable[[int, int], None] | None = None
-        """Called with the pid of a program and of an ended orphan process of it, while no other process has that pid."""
+        """Called with the pid of a program and the pid of one of its ended orphan processes, before the zombie of the orphan
+        process is removed. Until then, the second pid is not reused."""
         self._sweeper: int | None = None
         """The writing end of the pipe to the sweeper."""
 
@@ -100,7 +102,7 @@ class ProcessTrees:
             pid: the process id of the program.
             mark: the mark of the program; 0 if it has none.
             uid: the user id that only this program has; None if it shares a user id with others.
-            lock_file: the file whose lock reserves `uid`; the sweeper kills no process of `uid` without this lock.
+            lock_file: the file whose lock reserves `uid`; the sweeper must hold this lock to kill processes by their user id.
         """
         self._programs[pid] = _open_pidfd(pid)
         if mark:
@@ -128,14 +130,15 @@ class ProcessTrees:
     def list_descendants(self, pid: int) -> list[psutil.Process]:
         """Return the process tree of a program, without the program itself.
 
-        The list includes zombies, and orphan processes whose owner is unknown. The list includes no
-        registered program, because the event loop waits for these programs.
+        The list includes zombies, and orphan processes whose owner is unknown. It includes no registered program: such a
+        program is a child of this process too, but no orphan process.
         """
         descendants = _descendants(pid)
         for child in psutil.Process().children():
             if self._is_orphan_of(child.pid, pid):
                 descendants.append(child)
-                if not has_ended(child.pid):  # a program can leave thousands, and a search is slow
+                # a program can leave thousands of zombies, and a search is slow
+                if not has_ended(child.pid):
                     descendants += _descendants(child.pid)
         return descendants
 
@@ -153,8 +156,8 @@ class ProcessTrees:
             for each in stopped:
                 self._send(each, signal.SIGKILL)
             children, ended = set(_child_pids(os.getpid())), self._ended[pid]
-            # A search misses a process if one that has ended since started it during the search. But then this process
-            # has a new child, or another thread has removed its zombie.
+            # A search misses a process if its parent starts it and ends during the search. Then the missed process is a
+            # new child of this process. If it has ended too, another thread may have removed its zombie and counted it.
             has_new = ended != ended_before or any(
                 self._is_orphan_of(each, pid) for each in children - before
             )
@@ -167,11 +170,11 @@ class ProcessTrees:
                 break
 
     def _stop_tree(self, pid: int, until_s: float) -> set[int]:
-        """Stop all processes of a tree until a search finds no new one, and return their pids."""
+        """Search for the processes of a tree and stop them, until a search finds no new one. Return their pids."""
         stopped: set[int] = set()
         while time.monotonic() < until_s:
             found = self._list_members(pid)
-            # the newest first: of a program that starts itself anew all the time, the oldest children are zombies
+            # the newest first: if a program starts itself again and again, its older processes are zombies
             for child in reversed(_child_pids(os.getpid())):
                 if child not in self._programs and self._stop_orphan(child, pid):
                     found += [child, *_descendant_pids(child)]
@@ -185,16 +188,17 @@ class ProcessTrees:
         return stopped
 
     def _list_members(self, pid: int) -> list[int]:
-        """Return the pids of a program and its descendants. Return none of them if the event loop has waited for it.
+        """Return the pids of a program and its descendants; [] if the program no longer has its pid, see `_has_pid`.
 
-        Then another process may have the pid, and orphans of the program are children of this process.
+        It loses its pid when the event loop has waited for it. Another process may get the pid then. The processes that
+        the program has left are orphan processes, which the callers search separately.
         """
         members = [pid, *_descendant_pids(pid)]
         # check this after the search: if the program still has its pid now, it had its pid during the search
         return members if self._has_pid(pid) else []
 
     def _has_pid(self, pid: int) -> bool:
-        """Return whether a process id still belongs to the registered program."""
+        """Return whether a process id still belongs to the registered program. Without a pidfd, assume that it does."""
         descriptor = self._programs.get(pid)
         if descriptor is not None:
             try:
@@ -217,9 +221,10 @@ class ProcessTrees:
     def _stop_orphan(self, child: int, pid: int) -> bool:
         """Return whether a child of this process belongs to the program `pid`, or its owner is unknown.
 
-        If the session of the child does not tell its owner, stop the child before the longer search for the owner:
-        meanwhile it could start another process and end. If the child turns out to belong to another program, continue
-        it, unless it was stopped before, with that program.
+        If the session of the child does not tell its owner, a longer search is needed. During this search the child could
+        start another process and end, so stop the child first. If it belongs to another program or to none, continue it,
+        unless it was already stopped before this call, for example with its program. If it has ended before the search,
+        return False.
         """
         owner = self._find_owner_by_session(child)
         if owner is None:
@@ -251,7 +256,7 @@ class ProcessTrees:
         return pids
 
     def find_program(self, pid: int) -> int | None:
-        """Return the pid of the program whose process tree contains a process; None if no tree is known to contain it."""
+        """Return the pid of the program that a process belongs to; None if no such program is known."""
         own = os.getpid()
         while pid not in self._programs:
             state = _read_state(pid)
@@ -267,8 +272,8 @@ class ProcessTrees:
     def reap(self) -> bool:
         """Remove the zombies of orphan processes that have ended, because nothing else waits for these processes.
 
-        If no process has ended, a call takes a microsecond. Return True if more zombies may be left, because the call has
-        reached its limit.
+        If no process has ended, a call takes a microsecond. Return True if the call has reached its limit; then more
+        zombies may be left.
         """
         if sys.platform != "linux":
             return False
@@ -278,7 +283,7 @@ class ProcessTrees:
                 if ended is None:
                     return False
                 if not self._reap_orphan(ended.si_pid):
-                    # `waitid` would return this child again, until the event loop has waited for it
+                    # `waitid` would return this child again until the referee has waited for it, so search the list of children
                     children = _child_pids(os.getpid())
                     for child in children[:_REAP_LIMIT]:
                         if has_ended(child):
@@ -288,10 +293,10 @@ class ProcessTrees:
         return False
 
     def _reap_orphan(self, child: int) -> bool:
-        """Remove the zombie of a child that has ended. Return False if the event loop waits for this child."""
+        """Remove the zombie of an orphan process. Return False if other code of the referee waits for this child."""
         owner = self._find_owner_by_session(child)
-        # The second look comes after the first one, because the event loop may register a started program in
-        # between, if this runs in another thread.
+        # Look at `_programs` only after the session: if this runs in another thread, the event loop may register a new
+        # program in between.
         if owner == os.getpid() or child in self._programs:
             return False
         owner = owner or self._find_owner_by_identity(child)
@@ -319,7 +324,7 @@ class ProcessTrees:
     def _find_owner_by_session(self, child: int) -> int | None:
         """Return the owner as `_owner` does, but look only at the session of the child; None if that is not enough.
 
-        While programs are being started, also look at the identity of a child that leads its own session.
+        While programs are being started, also look at the user id and the mark of a child that leads its own session.
         """
         try:
             session = os.getsid(child)
@@ -344,9 +349,10 @@ class ProcessTrees:
         return owner or self._marks.get(_read_mark(child))
 
     def _find_owner_by_search(self, child: int) -> int | None:
-        """Return the owner as `_owner` does, by the identity or the command line of the child.
+        """Return the owner as `_owner` does, by the user id, the mark or the command line of the child.
 
-        A real sweeper has the same mark as this process, usually none. A child with another mark is a program that imitates a sweeper.
+        The sweeper of another process of the referee belongs to no program. It has the command line of a sweeper, and the
+        same mark as this process, usually none. A child with this command line and another mark imitates a sweeper.
         """
         owner = self._find_owner_by_identity(child)
         if owner is not None:
@@ -370,7 +376,7 @@ children of this process."""
 def read_proc_file(path: str) -> bytes:
     """Return the content of a small file in /proc, in half the time that a file object takes.
 
-    Of a larger file, return the first 64 KiB. A process can make its `cmdline` and `environ` as large as its address
+    If the file is larger, return its first 64 KiB. A process can make its `cmdline` and `environ` as large as its address
     space, without memory of its own (PR_SET_MM_MAP of prctl). psutil reads these files whole, also for the name of
     a process, so never use psutil for the name, the arguments or the environment of a process that is not the referee's.
 
@@ -414,7 +420,7 @@ def has_variable(process: psutil.Process, start: str) -> bool:
 
 
 def _read_state(pid: int) -> list[bytes]:
-    """Return the fields of /proc/PID/stat from the state of the process on; nothing if the process is gone."""
+    """Return the fields of /proc/PID/stat, beginning with the state of the process; [] if the process is gone."""
     try:
         return read_proc_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     except OSError:
@@ -436,7 +442,7 @@ def _read_mark(pid: int) -> int:
 
 
 def _open_pidfd(pid: int) -> int | None:
-    """Return a pidfd of a process; None if the system has none, or lacks file descriptors."""
+    """Return a pidfd of a process; None if the system has no pidfds or lacks file descriptors."""
     with suppress(OSError, AttributeError):  # AttributeError: not on Linux
         return os.pidfd_open(pid)
     return None
@@ -464,7 +470,7 @@ def _child_pids(pid: int) -> list[int]:
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - names, not paths
             with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb", 0) as file:  # noqa: PTH123
-                pids += map(int, file.read().split())  # one `os.read` returns at most 4 KiB
+                pids += map(int, file.read().split())  # one `os.read` would return at most 4 KiB
     return pids
 
 

@@ -39,7 +39,7 @@ class ProgramSpec:
 class SandboxResources:
     """The user id, the cgroup and the folders of one program. `release` gives all of them back.
 
-    If one of them cannot be prepared, gives back the others and raises VoidGame.
+    If one of them cannot be prepared, the constructor gives back the others and raises VoidGame.
 
     Args:
         cgroups: creates the cgroup.
@@ -74,7 +74,7 @@ class SandboxResources:
 
     @property
     def lock_file(self) -> Path | None:
-        """The file whose lock reserves the user id; None if the program runs as the referee's user."""
+        """The file whose lock reserves the user id; None if the program runs as the referee's user, and after `release`."""
         return None if self._lease is None else self._lease.path
 
     @property
@@ -100,7 +100,7 @@ class SandboxResources:
         return Forfeit(Cause.OOM, Evidence(detail=detail))
 
     def usage(self, measure: Callable[[], TotalUsage]) -> TotalUsage:
-        """Return what the program has used. The values that the cgroup does not count are those of `measure`."""
+        """Return what the program has used. If the cgroup does not count a value, take it from `measure`."""
         cpu_s = None if self.cgroup is None else self.cgroup.cpu_s
         peak_memory_kib = None if self.cgroup is None else self.cgroup.peak_memory_kib
         if cpu_s is not None and peak_memory_kib is not None:
@@ -136,8 +136,8 @@ class SandboxResources:
     def release(self) -> None:
         """Remove the cgroup, take back the folders and free the user id. Call this when the program is gone.
 
-        Processes that are left in the cgroup, or have the user id, are killed. A second call does nothing, because
-        another program may have the user id then. But if a call raises an error, a second call does what is left.
+        Processes that are left in the cgroup, or have the user id, are killed. A second call does only what the first call
+        has not finished. It does not touch a freed user id, because another program may have it by then.
         """
         with self._lock:
             if self._lease is not None:
@@ -150,7 +150,10 @@ class SandboxResources:
                 self._lease = None
 
     def _hand_over(self, uid: int, folder: Path, access: Access) -> None:
-        """Make user `uid` the owner of the folders in `access`. Raises VoidGame if this user cannot read `folder`."""
+        """Make user `uid` the owner of all folders in `access` except `readable`.
+
+        Raises VoidGame if this user cannot read `folder`.
+        """
         given = (access.scratch, access.link, access.home, *access.writable)
         self._folders = [path for path in given if path is not None]
         _change_owner(self._folders, uid)
@@ -168,20 +171,21 @@ class SandboxResources:
 def _change_owner(folders: Sequence[Path], uid: int, former: int | None = None) -> None:
     """Make a user, and the group of the same number, the owner of folders and of everything in them. Follows no link.
 
-    A file that also has a hard link outside the folders keeps its owner, because a program may have linked a file of the machine into its
-    folder (possible with `fs.protected_hardlinks = 0`). The exception is a file that belongs to `former`. Errors are ignored: the program
-    may have removed or moved a file in this moment.
+    A file that also has a hard link outside the folders keeps its owner, unless it belongs to `former`. The reason: a
+    program may have linked a file of the machine into its folder (possible with `fs.protected_hardlinks = 0`). Errors
+    are ignored, because the program may remove or move a file at the same moment.
 
     Args:
         folders: the folders; none of them lies in another.
         uid: the new owner.
-        former: the user id of the program that has ended; all files of this user change their owner. None when the folders are given to a
-        program.
+        former: the user id of the program that has ended; all files of this user change their owner. None when the
+            folders are given to a program.
     """
-    # names of one file may lie in several of the folders
+    # one file may have names (hard links) in several of the folders
     names = Counter(_inode(status) for *_, status in _walk(folders) if status.st_nlink > 1)
     for descriptor, name, status in _walk(folders):
-        is_folder = stat.S_ISDIR(status.st_mode)  # its links are those of its subfolders
+        # the link count of a folder depends on its subfolders, not on hard links
+        is_folder = stat.S_ISDIR(status.st_mode)
         is_inside = is_folder or status.st_nlink <= max(1, names[_inode(status)])
         if is_inside or status.st_uid == former:
             with suppress(OSError):
@@ -192,7 +196,7 @@ def _change_owner(folders: Sequence[Path], uid: int, former: int | None = None) 
 
 
 def _walk(folders: Iterable[Path]) -> Iterator[tuple[int, str, os.stat_result]]:
-    """Yield everything in the folders: the descriptor of the folder that contains it, its name and its status."""
+    """Yield for each file and folder below `folders`: the descriptor of its parent folder, its name and its status."""
     for folder in folders:
         with suppress(OSError):
             for descriptor, inner, others in walk_folders(folder):

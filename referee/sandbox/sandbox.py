@@ -121,10 +121,10 @@ class SandboxLauncher:
         self, program: ProgramSpec, resources: SandboxResources
     ) -> tuple[list[str], list[str]]:
         """Return the command line of bubblewrap, and the options of the shim."""
-        # the scratch folder stays empty, because the sandbox mounts a memory file system on it; overlays need an
-        # empty folder
+        # Overlays need an empty folder. The scratch folder on the machine stays empty, because the program gets a memory
+        # file system instead of it.
         mounts = Mounts(resources.uid, self._overlays, empty=program.access.scratch)
-        # package managers need locks; only a build, which plays no game, has writable folders
+        # Only builds and fetches have writable folders. Their package managers need locks, and they play no game.
         allow_locks = bool(program.access.writable)
         call_filter = seccomp.build_filter(platform.machine(), allow_locks=allow_locks)
         words = command_line(self._bwrap, program, mounts, has_filter=call_filter is not None)
@@ -210,7 +210,7 @@ class SandboxedProgram:
     async def breach(self) -> Forfeit | VoidGame | None:
         """See `RunningProgram.breach`."""
         fault = self._resources.breach()
-        if not isinstance(fault, Forfeit):  # a fault counts more than a shortage
+        if not isinstance(fault, Forfeit):  # a forfeit takes precedence over a void game
             fault = await self._monitor.breach() or fault
         if fault is None and self._program.returncode is None:
             self.scheduler.refresh()
@@ -301,15 +301,15 @@ class SandboxedProgram:
             await asyncio.to_thread(self._resources.release)
 
     async def _end_processes(self) -> None:
-        # OSError is suppressed: without file descriptors, only bubblewrap can be killed, and then the kernel kills init
-        # if `_init` is not known, the start failed or was cancelled
+        # `_init` is not known if the start has failed or was cancelled, or if the sandbox ended at once. Without file
+        # descriptors, init cannot be found or killed (OSError). Then bubblewrap is killed, and the kernel kills init with it.
         if self._init is None and self._bubblewrap.returncode is None:
             with suppress(OSError):
                 self._init = self._find_init()
         if self._init is not None:  # when init ends, its whole namespace and bubblewrap end
             with suppress(psutil.Error, OSError):
                 self._init.kill()
-            # thaw the cgroup, because bubblewrap must run to notice the end
+            # thaw the cgroup, because bubblewrap must run to notice the end of init
             self.scheduler.close()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._bubblewrap.wait(), _EXIT_LIMIT_S)

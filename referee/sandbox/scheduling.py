@@ -1,9 +1,9 @@
-"""Decide when the processes of a program get a core: as others do, only on idle cores, or never.
+"""Control when the processes of a program get a core: like all other processes, only if a core is idle, or never.
 
     scheduling   with a cgroup that can do it   otherwise
-    IDLE         `cpu.idle`                     as STOPPED, but without a new search
+    IDLE         `cpu.idle`                     as STOPPED, but no search follows
     STOPPED      `cgroup.freeze`                SIGSTOP to the process group and to all other known processes, and `cpu.idle`
-                                                if the cgroup has it; a search soon after
+                                                if the cgroup has it; soon after that, a search
 
 SIGSTOP reaches a process outside the group only if a search of `Scheduler.refresh` has found it. `cgroup.freeze` of
 version 2 stops all processes, also new ones. The freezer of version 1 is not used, because a process that it
@@ -23,8 +23,8 @@ from pathlib import Path
 from referee.sandbox.cgroups import Cgroup
 
 SEARCH_DELAY_S = 0.01
-"""Seconds between `STOPPED` and the search for the processes of the tree. If the bot's next game begins earlier, which is the usual case,
-the search is cancelled. That saves 0.25 ms."""
+"""Seconds between `STOPPED` and the search for the processes of the tree. Usually the bot's next game begins earlier. Then
+the search is cancelled, which saves 0.25 ms for each bot and game."""
 
 
 class Scheduling(Enum):
@@ -73,16 +73,17 @@ class Scheduler:
     def schedule(self, scheduling: Scheduling) -> None:
         """Apply a scheduling. A new program has `NORMAL`.
 
-        A call without a change does nothing. A change takes some microseconds. After `STOPPED`, a process outside the process group
-        that no search has found may run for `SEARCH_DELAY_S`.
+        A call without a change does nothing. A change takes some microseconds. Without `cgroup.freeze`, a process that
+        has left the process group runs on after `STOPPED` if no earlier search has found it. The next search comes after
+        `SEARCH_DELAY_S`.
         """
         self._wanted = scheduling
         self._apply(self._override or scheduling)
 
     def override(self, scheduling: Scheduling | None) -> None:
-        """Force this scheduling, and ignore `schedule`. None returns to the scheduling that `schedule` last asked for.
+        """Force this scheduling, and ignore `schedule`. With None, return to the last scheduling given to `schedule`.
 
-        With `STOPPED`, it searches for the processes of the tree at once, without the delay.
+        With `STOPPED`, search for the processes of the tree at once, without the delay.
         """
         self._override = scheduling
         self._apply(scheduling or self._wanted)
@@ -101,7 +102,7 @@ class Scheduler:
         if scheduling is Scheduling.STOPPED and not self.reaches_all:
             self._search = asyncio.get_running_loop().call_later(SEARCH_DELAY_S, self.refresh)
         if stopped and not self.reaches_all:
-            idle = True  # for the processes that SIGSTOP does not reach
+            idle = True  # `cpu.idle` also applies to the processes that SIGSTOP does not reach
         if self._idle is not None and idle is not self._is_idle:
             self._is_idle = idle
             self._idle.set(on=idle)
@@ -120,7 +121,7 @@ class Scheduler:
                 self._send(signal.SIGSTOP)
 
     def close(self) -> None:
-        """Thaw the cgroup and close all files. Call this when the program has been killed, before its cgroup is removed."""
+        """Thaw the cgroup, end `cpu.idle`, and close all files. Call this after the kill, before the cgroup is removed."""
         self.group = None  # from now on, another process group may have this number
         self._cancel_search()
         for switch in (self._freeze, self._idle):
@@ -156,7 +157,8 @@ class Scheduler:
                 with suppress(OSError):
                     opened[pid] = os.pidfd_open(pid)
         if opened:
-            # search again: before `pidfd_open`, a pid may have passed to a process outside of the tree
+            # Search again: if a process of the tree ended before `pidfd_open`, its pid may already have been reused, and the
+            # pidfd means a process outside of the tree.
             members = set(self._find_members())
             for pid, descriptor in opened.items():
                 if pid in members:
