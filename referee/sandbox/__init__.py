@@ -33,7 +33,8 @@ class Limits:
     scratch_mib: int = 64
     """Disk space in the scratch folder, in MiB.
 
-    Where programs have their own folders for temporary files, by mount namespaces, each of these has the same limit.
+    If a mount namespace gives the program its own folders for temporary files, such as /dev/shm, each of these folders
+    has a limit of the same size.
     """
     open_files: int = 1024
     """Open file descriptors of each process."""
@@ -41,7 +42,7 @@ class Limits:
     """How many KiB are kept from the end of standard output, and as many from the end of standard error."""
 
     def at_most(self, maxima: Limits) -> Limits:
-        """Return limits in which each field has the lower one of its values in `self` and in `maxima`."""
+        """Return limits that have, in each field, the lower value of `self` and `maxima`."""
         return Limits(
             min(self.memory_mib, maxima.memory_mib),
             min(self.processes, maxima.processes),
@@ -96,7 +97,8 @@ class Rung(Enum):
     FULL = "full"
     """bubblewrap with namespaces, a system call filter, and a cgroup for each program."""
     NAMESPACES = "namespaces"
-    """bubblewrap as on the rung `full`, but without a cgroup, with one that enforces only some limits, or without the system call filter."""
+    """bubblewrap, but without a part of the rung `full`: the cgroup, a limit of the cgroup, its means to stop a program, or the
+    system call filter."""
     UID = "uid"
     """A user id of its own for each program; only if the referee is root."""
     NONE = "none"
@@ -191,7 +193,7 @@ class Isolation:
 
     @property
     def summary(self) -> str:
-        """The rung and its protections that are partial or off, such as `namespaces; off: pids, cpu`."""
+        """The rung and its protections that are partial or off, such as `namespaces; off: pids, cpu`. For `none` only the rung."""
         if self.rung is Rung.NONE:
             return "none"
         missing = [

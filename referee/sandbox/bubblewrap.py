@@ -47,7 +47,7 @@ _REPORT, _FILTER = 3, 4
 """The file descriptors that the shim passes to bubblewrap: the report pipe and the system call filter."""
 _NAMESPACES = ("user", "pid", "net", "ipc", "uts")
 _PENDING_SIGNALS = 256
-"""The limit of pending signals and timers. Without it, sandboxes with one user share the limit of this user."""
+"""The limit of pending signals and timers of a sandbox. Without it, all sandboxes of one user share the limit of that user."""
 _EMPTY_BYTES = 4096
 """The size of a file system that stays empty: one page, the smallest size that the kernel gives."""
 
@@ -131,8 +131,10 @@ def find_build_home() -> Path:
     """Return the path at which a sandbox shows the new home folder of a build.
 
     It is the path of the user's home folder, because some tools accept a copied cache only at the path of the original.
-    It is `_BUILD_HOME` if HOME is not an absolute path, or is /, /tmp or a folder of the system: there, the new home folder would
-    hide files that the build needs. Raises UserError if the user has no home folder.
+    If HOME is not an absolute path, this function returns `_BUILD_HOME`. It does the same if HOME is /, /tmp, a folder of
+    the system such as /usr, or a path below one, because there the new home folder would hide files that the build needs.
+
+    Raises UserError if the user has no home folder.
     """
     home = Path(os.path.normpath(require_home()))
     needed = {"usr", "etc", "proc", "dev", *_ROOT_FOLDERS}
@@ -151,7 +153,7 @@ def _proc_options(limits: Limits, mounts: Mounts) -> list[str]:
 
 
 def _scratch_options(scratch: Path | None, limits: Limits) -> list[str]:
-    """Return the options for the scratch folder and /tmp, which share one size limit."""
+    """Return the options for the scratch folder and /tmp. Both are in one file system with one size limit."""
     if scratch is None or _TMP in scratch.parents:
         own = [] if scratch is None else ["--dir", str(scratch)]
         return [*_tmpfs(limits, _TMP), *own]

@@ -37,8 +37,9 @@ _OOM_FILES = {1: "memory.oom_control", 2: "memory.events"}
 _PEAK_FILES = {1: "memory.max_usage_in_bytes", 2: "memory.peak"}
 """The file with the largest memory use, by the version of cgroups."""
 _NEAR_LIMIT_BYTES = 1 << 20
-"""Version 1: a peak within this distance of the limit counts as reaching it. The last request of memory before a kill
-is at most eight pages, so the peak can stay slightly below the limit."""
+"""In version 1, a cgroup counts as having reached its limit if its peak is less than this far below the limit. The last
+request for memory before a kill is at most eight pages. It fails, so it is not added to the peak, and the peak can stay
+slightly below the limit."""
 _REMOVAL_LIMIT_S = 2.0
 _TCP_BYTES = 64 << 20
 """The limit for the buffers of TCP sockets, which version 1 does not count as memory."""
@@ -98,14 +99,20 @@ class _Mount:
     """The folder at which it is mounted."""
 
     def find_folder(self, path: str) -> Path | None:
-        """Return the folder of the cgroup `path`; None if this mount does not show that cgroup."""
+        """Return the folder of the cgroup `path`. If that cgroup is not below `root`, return `point`.
+
+        Return None if the folder does not exist.
+        """
         below = os.path.relpath(path, self.root)
         folder = self.point if below.startswith("..") else self.point / below
         return folder if folder.is_dir() else None
 
 
 def _read_mounts(proc: Path) -> dict[frozenset[str], list[_Mount]]:
-    """Return the mounts of each hierarchy, by its controllers in `_CONTROLLERS_V1`; by an empty set for version 2."""
+    """Return the mounts of version 2, and of the hierarchies of version 1 with a controller in `_CONTROLLERS_V1`.
+
+    The key is the set of these controllers of the hierarchy; for version 2 it is the empty set.
+    """
     mounts: dict[frozenset[str], list[_Mount]] = {}
     for line in _read_own(proc / "mountinfo"):
         before, _, after = line.partition(" - ")
@@ -364,9 +371,10 @@ def _limit_quota(part: Hierarchy, quota_us: int) -> None:
 def _find_shortage(part: Hierarchy) -> MemoryShortage | None:
     """Return why the kernel has killed a process of this folder for lack of memory; None if it has killed none.
 
-    `oom_kill` counts each killed process, whichever limit was reached. `oom` of version 2 counts only how often memory was
-    lacking at the limit of this cgroup or of one below; Linux's `admin-guide/cgroup-v2.rst` describes the counters.
-    Version 1 does not count this (on Linux 6.18 `memory.memsw.failcnt` stays 0). So there the peak decides.
+    `oom_kill` counts each killed process, whichever limit was reached. In version 2, `oom` counts only how often the limit
+    of this cgroup, or of a cgroup below it, was reached and memory was lacking. Linux's `admin-guide/cgroup-v2.rst`
+    describes these counters. Version 1 has no such counter: on Linux 6.18 `memory.memsw.failcnt` stays 0. So in
+    version 1 the peak decides.
     """
     numbers = _read_numbers(part.folder / _OOM_FILES[part.version])
     if not numbers.get("oom_kill"):
@@ -399,9 +407,10 @@ def _read_int(file: Path) -> int:
 
 
 def _read_own(file: Path) -> list[str]:
-    """Return the lines of a file about the referee's process; [] if this machine has no such file.
+    """Return the lines of a file about the referee's process; [] if the file is missing or cannot be read.
 
-    Raises Shortage if the machine lacks a resource. Otherwise the referee would take it for a machine without cgroups.
+    Raises Shortage if the machine only lacks a resource. If this function returned [] then, the referee would conclude
+    that the machine has no cgroups.
     """
     try:
         return file.read_text().splitlines()
@@ -420,7 +429,9 @@ def _read_lines(file: Path) -> list[str]:
 
 
 def _name_for(pid: int) -> str:
-    """Return the beginning of the cgroup names of a process. The start time is included, because pids are reused.
+    """Return the beginning of the name of each cgroup that the referee's process `pid` creates.
+
+    It contains the start time of the process, because pids are reused.
 
     Raises OSError if the process is gone.
     """
@@ -428,12 +439,15 @@ def _name_for(pid: int) -> str:
 
 
 def _trial_name() -> str:
-    """Return the name of a cgroup of this process that is removed at once; `_remove_abandoned` removes it if it is left."""
+    """Return the name for a trial cgroup, which this process creates and removes at once.
+
+    If this process is killed in between, `_remove_abandoned` removes the cgroup later.
+    """
     return f"{_name_for(os.getpid())}trial"
 
 
 def _start_ticks(pid: int) -> int:
-    """Return when a process was started, in clock ticks since the boot, which no change of the wall clock moves."""
+    """Return when a process was started, in clock ticks since the boot. A change of the wall clock does not change it."""
     return int(read_proc_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()[19])
 
 

@@ -2,8 +2,10 @@
 
 A library such as gRPC accepts connections itself and does not say who connects. But its sockets are open files of this
 process. The kernel knows the process at the other end of a UNIX socket. For TCP it knows only the socket at the other
-end; then /proc shows which process has this socket open. `refuse_descriptors` sets an option of a listening socket, such as that of
-gRPC or of the gateway. It finds the socket in the same way.
+end; then /proc shows which process has this socket open.
+
+`refuse_descriptors` also searches the open files of this process. It finds the socket on which gRPC or the gateway
+listens, and sets an option of that socket.
 """
 
 from __future__ import annotations
@@ -53,12 +55,12 @@ class Connection:
 
 @contextmanager
 def open_connections(address: str | int, expected: int) -> Iterator[list[Connection]]:
-    """Give the connections that this process has accepted at an address, until the end of the context.
+    """Yield the connections that this process has accepted at an address. They can be used until the context ends.
 
     Args:
         address: the path of the UNIX socket, or the TCP port, on which this process listens.
-        expected: the pid of the program that the server at this address belongs to. If the system does not say who is at the
-            other end of a connection, this function assumes that it is this program.
+        expected: the pid of the program for which this process runs the server. If the system does not say which program is
+            at the other end of a connection, this function assumes the program `expected`.
 
     Raises OSError if no file descriptors are left, because a connection could be missed then.
     """
@@ -74,7 +76,7 @@ def open_connections(address: str | int, expected: int) -> Iterator[list[Connect
 
 
 def refuse_descriptors(address: str) -> None:
-    """Let no program send file descriptors to this process through the UNIX socket at `address`, on which it listens.
+    """Prevent programs from sending file descriptors to this process through its listening UNIX socket at `address`.
 
     The kernel would close the descriptors in a thread of this process, which can take as long as the program has chosen.
     Before Linux 6.16 and on other systems this function does nothing, because the kernel has no such option.
@@ -87,7 +89,9 @@ def refuse_descriptors(address: str) -> None:
 
 
 def _duplicate_sockets(address: str | int, *, listening: bool = False) -> Iterator[socket.socket]:
-    """Yield a duplicate of each socket that this process has accepted at an address, or of the `listening` socket.
+    """Yield a duplicate of the socket of each connection that this process has accepted at an address.
+
+    If `listening` is True, yield instead a duplicate of the socket that listens at the address.
 
     Several descriptors may belong to one socket, for instance while another call has duplicates. Then yield only one.
     """
@@ -112,7 +116,7 @@ def _duplicate_sockets(address: str | int, *, listening: bool = False) -> Iterat
 
 
 def _is_at(link: socket.socket, address: str | int, *, listening: bool) -> bool:
-    """Return whether a socket is a connection that was accepted at an address, or is the `listening` socket."""
+    """Return whether a socket belongs to a connection accepted at an address; if `listening` is True, whether it listens there."""
     try:
         name = link.getsockname()
         own: object = name[1] if isinstance(name, tuple) and len(name) > 1 else name
@@ -149,7 +153,7 @@ def _find_programs(links: Sequence[socket.socket], expected: int) -> list[int | 
 def _find_tcp_programs(links: Sequence[socket.socket], expected: int) -> list[int | None]:
     inodes = _inodes_by_ends()
     files = [inodes.get((_name_peer(link), _strip_ipv6(link.getsockname()))) for link in links]
-    # None: no open socket has the ends of the link, so the other end is closed
+    # a file is None if no open socket has the same two ends as the link: then the other end is closed
     found: dict[str | None, int | None] = {None: None}
     for pid in (expected, *PROCESS_TREES.list_pids(expected)):
         try:
@@ -170,9 +174,9 @@ _End = tuple[str, int]
 
 
 def _inodes_by_ends() -> dict[tuple[_End | None, _End], str]:
-    """Return the name of each open TCP socket in /proc/PID/fd, by its own end and the end of its peer.
+    """Return the names that open TCP sockets have in /proc/PID/fd. The key of a name is the socket's own end and its peer's end.
 
-    The addresses are needed too: two programs can use one port at different loopback addresses.
+    Ports alone are not enough as a key, because two programs can use one port at different loopback addresses.
     """
     found: dict[tuple[_End | None, _End], str] = {}
     for table in ("tcp", "tcp6"):  # a socket for both versions of IP is in the second table
@@ -186,13 +190,19 @@ def _inodes_by_ends() -> dict[tuple[_End | None, _End], str]:
 
 
 def _parse_end(text: str) -> _End:
-    """Parse an end of a connection in /proc/net/tcp or tcp6. The last eight digits are an IPv4 address."""
+    """Parse an end of a connection in /proc/net/tcp or tcp6, such as `0100007F:C383`.
+
+    The last eight digits before the colon are the IPv4 address, also in tcp6.
+    """
     address, _, port = text.rpartition(":")
     return socket.inet_ntoa(struct.pack("=I", int(address[-8:], 16))), int(port, 16)
 
 
 def _open_files(pid: int) -> Iterator[str]:
-    """Yield what /proc shows for each open file of a process. Raises PermissionError if this process may not look."""
+    """Yield the path or name of each open file of a process, such as `socket:[123]`, from /proc.
+
+    Raises PermissionError if this process may not read it.
+    """
     folder = f"/proc/{pid}/fd"
     with suppress(FileNotFoundError, ProcessLookupError):
         for name in os.listdir(folder):  # noqa: PTH208 - numbers, not paths

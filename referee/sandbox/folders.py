@@ -1,12 +1,13 @@
 """Create the temporary folders of a run and of its programs, and remove them, whatever the programs wrote there.
 
-A run is one use of programs by a referee process: a tournament, a single game or the check of a bot. Its run folder
+A run is one use of programs by a referee process, such as a tournament, a single game or the check of a bot. Its run folder
 contains a folder for each program of the run, with the program's socket and scratch folder. All run folders of a user
 lie in one folder, `referee-UID` in the folder for temporary files. Only this user can write there, so nobody else can
 plant a link or a folder that looks like a run folder.
 
-A run locks the file `lock` in its run folder. If a run is killed, its run folder and its programs remain, but the kernel
-frees its lock. A later run finds the file unlocked, ends the programs of the killed run and removes its run folder.
+A run locks the file `lock` in its run folder. If a run is killed, the kernel frees its lock. But its run folder remains,
+and processes of its programs may still run. A later run finds the file unlocked, kills these processes and removes that
+run folder.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ _WALKS = 10
 """How many times `scratch_kib` walks through a folder at most, if the program moves folders meanwhile."""
 _LOCK = "lock"
 _NOT_IN_ADDRESSES = re.compile(r"[%?#,\ud800-\udfff]")
-"""Matches what the address of a UNIX socket cannot contain: characters with a special meaning there, and bytes that are not UTF-8
-(surrogates in Python)."""
+"""Matches characters that the address `unix:PATH` of a socket cannot contain. gRPC gives a special meaning to some of them.
+The others are surrogates, which in Python stand for bytes that are not UTF-8; gRPC and the environment variables of bots need
+UTF-8."""
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """The flags that open a folder, but no link to a folder."""
 _WRITABLE_BY_OTHERS = 0o022
@@ -72,14 +74,14 @@ class ProgramFolder:
         except OSError as error:
             raise VoidGame(f"no room for a bot's folder: {error}") from error
         self.socket = link / "socket"
-        """The path for the program's socket. It has a folder of its own, because a sandbox shows the whole folder."""
+        """The path for the program's socket. The socket has a folder of its own, because a sandbox shows everything in its folder."""
 
     def scratch_kib(self, enough_kib: int) -> int:
         """Return the disk space that the scratch folder uses, in KiB; stop counting at `enough_kib`.
 
         Each file and folder counts as at least 4 KiB. Links are not followed, and unreadable folders count as empty.
-        Files that have no name any more are not counted. If the program moves a folder, the walk ends and begins again, at
-        most `_WALKS` times in all.
+        Files that have no name any more are not counted. If the program moves a folder during a walk, this walk ends and a
+        new one begins, up to `_WALKS` walks in all. Then the largest result of these walks is returned.
         """
         largest_kib = 0
         for _ in range(_WALKS):
@@ -90,7 +92,10 @@ class ProgramFolder:
         return largest_kib
 
     def _walk_scratch(self, enough_kib: int) -> tuple[int, bool]:
-        """Return the size that one walk finds, see `scratch_kib`; and False if the program has moved a folder meanwhile."""
+        """Return the size in KiB that one walk finds, and False if the program has moved a folder meanwhile, otherwise True.
+
+        See `scratch_kib`.
+        """
         size_kib = 0
         try:
             for descriptor, folders, others in walk_folders(self.scratch):
@@ -157,7 +162,7 @@ def walk_folders(
 def _open_and_list(
     name: Path | str, parent: int | None = None, *, unlock: bool = False
 ) -> tuple[int, tuple[list[str], list[str]]]:
-    """Open a folder, and return its file descriptor and `_list_names`. See `_open_folder` for the arguments."""
+    """Open a folder, and return its file descriptor and the result of `_list_names`. See `_open_folder` for the arguments."""
     descriptor = _open_folder(name, parent, unlock=unlock)
     try:
         return descriptor, _list_names(descriptor)
@@ -177,7 +182,8 @@ def _open_folder(name: Path | str, parent: int | None = None, *, unlock: bool = 
     if unlock:
         place = os.open(name, os.O_PATH | _FOLDER, dir_fd=parent)
         try:
-            with suppress(OSError):  # the folder of another user; root may be able to open it
+            # if this fails, for instance for the folder of another user, `os.open` below may still succeed
+            with suppress(OSError):
                 os.chmod(f"/proc/self/fd/{place}", 0o700)  # noqa: PTH101 - cannot follow a planted link
         finally:
             os.close(place)
@@ -226,8 +232,8 @@ def remove_folder(path: Path) -> None:
 def run_folder() -> Iterator[Path]:
     """Remove the folders of killed runs, and create a run folder. At the end, kill its programs and remove the folder.
 
-    Raises RefereeError if another user occupies the place of the run folders, and UserError if no program could find a
-    socket there.
+    Raises RefereeError if the folder of all run folders cannot be used, see `_create_and_share`. Raises UserError if its
+    path contains a character that the address of a socket cannot contain.
     """
     with _folder_of_runs() as parent:
         for abandoned in parent.iterdir():
@@ -243,12 +249,13 @@ def run_folder() -> Iterator[Path]:
 
 @contextmanager
 def _folder_of_runs() -> Iterator[Path]:
-    """Return the folder with all run folders of this user. Create it if it is missing, and remove it if it gets empty.
+    """Yield the folder of all run folders of this user, and create it if it is missing.
 
-    Every run holds a shared lock of the folder, so that no other run removes it.
+    At the end, remove the folder if it is empty and no other run uses it. Every run holds a shared lock of the folder, so
+    that no other run removes it.
 
-    On the rung `uid`, other users may pass through this folder, because each program has a user of its own there. They
-    cannot list the folder, and the names of run folders cannot be guessed.
+    On the rung `uid` and for a probe, other users may pass through this folder, because each program may have a user of
+    its own. They cannot list the folder, and the names of run folders cannot be guessed.
     """
     folder = Path(tempfile.gettempdir(), f"referee-{os.geteuid()}")
     unusable = _NOT_IN_ADDRESSES.search(str(folder))
@@ -335,7 +342,8 @@ def _remove_if_abandoned(folder: Path) -> None:
         lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
         with suppress(OSError):
-            # The run was killed before it created its lock. A live run that is about to create it makes a new folder.
+            # Either the run was killed before it created the lock, or it is alive and about to create the lock. In
+            # the second case it will notice that its folder is gone, and create a new one.
             folder.rmdir()
         return
     except OSError:

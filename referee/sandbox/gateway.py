@@ -1,4 +1,4 @@
-"""Let a program without a network reach a few named hosts: an HTTP proxy on a UNIX socket.
+"""Serve an HTTP proxy on a UNIX socket, by which a program without a network reaches a few allowed hosts.
 
 A sandbox with its own network namespace reaches nothing. `Access.relay` forwards one port of its loopback address to the
 socket of a gateway, and the program is told to use this port as its proxy. Since no other way leads out of the sandbox,
@@ -6,11 +6,15 @@ the program reaches only what the gateway connects it to:
 
     program --HTTP proxy--> port in the sandbox --relay--> UNIX socket --gateway--> allowed host and port
 
-The gateway finds the addresses of a host itself and connects to no loopback or link-local address, whatever name leads
-there. If the machine's operator has set a proxy (`https_proxy`, `http_proxy`), the gateway passes the name of the host on, and
-the proxy finds the address. Then the gateway refuses only hosts that are local by their name or number, and the proxy decides
-where all other names lead. The gateway does not read what is sent by TLS, so a program can reach all sites that one allowed
-host serves.
+The gateway looks up the addresses of an allowed host itself. It connects to no loopback, link-local, unspecified or
+multicast address, whatever name leads there.
+
+If the machine's operator has set a proxy (`https_proxy`, `http_proxy`), the gateway passes the name of an allowed host on
+to the proxy, and the proxy looks up the address. Hosts that are not allowed are refused in this case too. Of the allowed
+hosts, the gateway then refuses only `localhost`, names below it, and hosts that are given as an IP address of these four
+kinds. The proxy decides where all other names lead. Hosts in `no_proxy` are reached without the proxy.
+
+The gateway does not read TLS, so a program can also reach other sites that the servers of an allowed host serve.
 """
 
 from __future__ import annotations
@@ -31,24 +35,27 @@ from referee.sandbox.connections import refuse_descriptors
 MAX_CONNECTIONS = 256
 """How many connections a program may have at once. Further ones are closed."""
 _MAX_NAMES = 20
-"""How many hosts that were not reached a gateway names."""
+"""The maximum number of hosts in `Gateway.refused`, and also in `Gateway.unreachable`."""
 _HEAD_BYTES = 1 << 16
 _CHUNK_BYTES = 1 << 16
 _HEAD_LIMIT_S = 30.0
 """How long a program may take to send the head of a request."""
 _CONNECT_LIMIT_S = 10.0
-"""How long a host may take to accept a connection."""
+"""The time limit to look up a host and to connect to it. The reply of the operator's proxy to CONNECT has the same limit."""
 _HOST = re.compile(r"[a-z0-9._:-]{1,255}")
 _HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[^\r\n\0]*")
-"""A header on one line. No other line is passed on, so that all servers read the same headers."""
+"""Matches a header on one line. If a plain request has any other line, the whole request is refused without a reply, because
+servers could read such a line differently."""
 _DROPPED_HEADERS = {
     *(b"connection", b"host", b"keep-alive", b"proxy-authorization", b"proxy-connection"),
     *(b"content-length", b"te", b"trailer", b"transfer-encoding", b"upgrade"),
 }
-"""The headers of a plain request that are for the gateway, that the gateway sets itself, or that announce content."""
+"""The headers that the gateway removes from a plain request. They are meant for the gateway, or the gateway sets them itself, or
+they announce content."""
 
 _BROKEN = (OSError, RuntimeError, asyncio.IncompleteReadError)
-"""What a connection raises when its other end is gone. With uvloop, a write then raises RuntimeError."""
+"""The errors of a connection that cannot be made or whose other end is gone. If the other end is gone, a write with uvloop
+raises RuntimeError."""
 
 _Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -62,7 +69,7 @@ class Address(NamedTuple):
 
     @classmethod
     def parse(cls, url: str) -> Address:
-        """Return the address of a URL with the scheme `http` or `https`. Raises ValueError if it has no host."""
+        """Return the address of a URL with the scheme `http` or `https`. Raises ValueError if `url` is no such URL with a host."""
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise ValueError(f"{url}: not a URL with http or https")
@@ -74,7 +81,7 @@ class Address(NamedTuple):
 
 
 class _Request(NamedTuple):
-    """The head of a request to the gateway."""
+    """The head of a request to the gateway: of CONNECT, or of a plain request, which has the method GET or HEAD."""
 
     method: str
     address: Address
@@ -89,13 +96,13 @@ class _RefusedError(Exception):
 
 
 class Gateway:
-    """Serves one program as its HTTP proxy; an asynchronous context manager.
+    """Serves one program as its HTTP proxy, until the end of `async with`.
 
     Args:
         path: where the UNIX socket is created.
         allowed: the addresses that the program may reach.
-        proxies: the proxies of the operator, as `getproxies_environment` returns them. The gateway uses them, except for
-            the hosts of `no_proxy`, and the program does not see their passwords.
+        proxies: the proxies of the operator, as `getproxies_environment` returns them; None to call that function. The
+            gateway uses the proxies, except for the hosts in `no_proxy`. The program does not see the proxies' passwords.
     """
 
     def __init__(
@@ -107,7 +114,7 @@ class Gateway:
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self.refused: set[str] = set()
-        """The first hosts, each with its port, that were refused: not allowed, or on this machine."""
+        """The first hosts that were refused, each with its port. A host is refused if it is not allowed or is local, see `_is_local`."""
         self.unreachable: set[str] = set()
         """The first allowed hosts that could not be reached."""
 
@@ -143,7 +150,7 @@ class Gateway:
                 head = await reader.readuntil(b"\r\n\r\n")
             await self._forward(_parse_head(head), program)
         except (ValueError, asyncio.LimitOverrunError, *_BROKEN):
-            pass  # the request is wrong, or one of the ends is gone: the connection is closed
+            pass  # the request is wrong or took too long, or one of the ends is gone
         finally:
             writer.close()
 
@@ -163,13 +170,15 @@ class Gateway:
             if request.method == "CONNECT":
                 program[1].write(b"HTTP/1.1 200 Connection established\r\n\r\n")
                 await _carry_both(program, host)
-            else:  # a second request on the connection could be for another host of a proxy
+            else:
+                # Pass on nothing more from the program. A second request could be for a host that is not allowed, and
+                # the operator's proxy would serve it.
                 await _carry(host[0], program[1])
         finally:
             host[1].close()
 
     async def _reach(self, request: _Request) -> _Streams:
-        """Connect to the host of a request, perhaps by a proxy, and send the head of a plain request.
+        """Connect to the host of a request, directly or by the operator's proxy. If the request is plain, also send its head.
 
         Raises `_RefusedError` if the program may not reach the host, and one of `_BROKEN` if the host cannot be reached.
         """
@@ -177,7 +186,9 @@ class Gateway:
         if address not in self._allowed:
             raise _RefusedError(f"{address} is not a package registry that this machine uses")
         if _is_local(address.host):
-            raise _RefusedError(f"{address} is this machine itself")
+            raise _RefusedError(
+                f"{address} leads to a loopback, link-local, unspecified or multicast address"
+            )
         scheme = "https" if request.method == "CONNECT" else "http"
         proxy = self._proxies.get(scheme)
         if proxy is None or self._is_direct(address):
@@ -209,7 +220,7 @@ def _parse_head(head: bytes) -> _Request:
         return _Request(method, _checked(address), "", ())
     found = [_HEADER.fullmatch(each) for each in headers]
     if method not in {"GET", "HEAD"} or not all(found):
-        raise ValueError("not a request without content")
+        raise ValueError("not a GET or HEAD with well-formed headers")
     address = _checked(Address.parse(target))
     parts = urlsplit(target)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -218,7 +229,7 @@ def _parse_head(head: bytes) -> _Request:
 
 
 def _checked(address: Address) -> Address:
-    """Return an address that can exist. Raises ValueError for all others."""
+    """Return `address` if its host and its port are well-formed; otherwise raise ValueError."""
     if not _HOST.fullmatch(address.host) or not 0 < address.port < 1 << 16:
         raise ValueError("not the name of a host and a port")
     return address
@@ -230,7 +241,7 @@ def _note(names: set[str], address: Address) -> None:
 
 
 def _head(request: _Request, target: str, login: str) -> bytes:
-    """Return the head of a plain request as the gateway passes it on. The host closes the connection after its reply."""
+    """Return the head of a plain request as the gateway passes it on. It asks the host to close the connection after the reply."""
     lines = [f"{request.method} {target} HTTP/1.1", f"Host: {request.address}", "Connection: close"]
     own = [*lines, login] if login else lines
     return b"\r\n".join((*(line.encode() for line in own), *request.headers, b"", b""))
@@ -239,8 +250,8 @@ def _head(request: _Request, target: str, login: str) -> bytes:
 def _parse_proxy(variable: str, url: str) -> tuple[Address, str]:
     """Return the address of the operator's proxy, and the header with its password.
 
-    Raises OSError if the proxy cannot be used. The reason is for the program, so it shows nothing of the URL but the
-    scheme.
+    Raises OSError if the URL is malformed or its scheme is not `http`. The program sees the error message, so the message
+    contains nothing of the URL except the scheme.
     """
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
@@ -255,7 +266,7 @@ def _parse_proxy(variable: str, url: str) -> tuple[Address, str]:
 
 
 def _login(user: str | None, password: str | None) -> str:
-    """Return the header with the operator's password for a proxy; empty if the proxy needs none."""
+    """Return the header with the operator's password for a proxy; empty if the URL of the proxy names no user."""
     if user is None:
         return ""
     text = f"{unquote(user)}:{unquote(password or '')}"
@@ -263,7 +274,7 @@ def _login(user: str | None, password: str | None) -> str:
 
 
 async def _connect_by_proxy(streams: _Streams, address: Address, login: str) -> None:
-    """Ask the operator's proxy for a connection. If the proxy refuses it, close `streams` and raise one of `_BROKEN`."""
+    """Ask the operator's proxy for a connection to `address`. If that fails, close `streams` and raise one of `_BROKEN`."""
     lines = [f"CONNECT {address} HTTP/1.1", f"Host: {address}", *([login] if login else []), "", ""]
     try:
         streams[1].write("\r\n".join(lines).encode())
@@ -287,15 +298,17 @@ def _check_reply(head: bytes) -> None:
 async def _connect(address: Address, *, may_be_local: bool) -> _Streams:
     """Connect to one of the addresses of a host.
 
-    Raises `_RefusedError` if all are addresses of this machine and `may_be_local` is False; OSError or TimeoutError if
-    no connection is made.
+    Raises `_RefusedError` if `may_be_local` is False and all addresses of the host are local. Raises OSError, which may be a
+    TimeoutError, if no connection is made.
     """
     async with asyncio.timeout(_CONNECT_LIMIT_S):
         found = await asyncio.get_running_loop().getaddrinfo(*address, type=socket.SOCK_STREAM)
         numbers = dict.fromkeys(str(each[4][0]) for each in found)
         reachable = [each for each in numbers if may_be_local or not _is_local(each)]
         if not reachable:
-            raise _RefusedError(f"{address} is this machine itself")
+            raise _RefusedError(
+                f"{address} leads to a loopback, link-local, unspecified or multicast address"
+            )
         failure: OSError | None = None
         for number in reachable:
             try:
@@ -306,10 +319,9 @@ async def _connect(address: Address, *, may_be_local: bool) -> _Streams:
 
 
 def _is_local(host: str) -> bool:
-    """Return whether a host is this machine, or an address that leads no further than this machine's network link.
+    """Return whether a host is `localhost`, a name below it, or a loopback, link-local, unspecified or multicast address.
 
-    Only the text `host` counts: a name or an IP address. No name is looked up. Addresses of private networks are not local,
-    because a registry may be there.
+    No name is looked up. Addresses of private networks do not count as local, because a registry may have one.
     """
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -332,7 +344,7 @@ async def _send_error(program: asyncio.StreamWriter, status: str, reason: str) -
 
 
 async def _carry_both(program: _Streams, host: _Streams) -> None:
-    """Copy in both directions until both have ended, or until one of them fails, which ends the other one."""
+    """Copy in both directions until both have ended. If one direction fails, the other one ends at once."""
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(_carry(program[0], host[1]))
