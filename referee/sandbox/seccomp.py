@@ -1,18 +1,20 @@
 """Build the filter that refuses dangerous system calls.
 
 The filter is a deny list, because nobody can list all calls that the runtimes of all languages need. The deny list
-contains calls that reach into other processes, make namespaces or mounts, or help an attack on the kernel more than
-they help bots. The filter is a program in classic BPF that reads a `struct seccomp_data`; see seccomp(2).
+contains calls that reach into other processes, make namespaces or mounts, change the whole machine (for example its
+clock), use keys of the kernel, or help an attack on the kernel more than they help bots. The filter is a program in
+classic BPF that reads a `struct seccomp_data`; see seccomp(2).
 
 The filter of a program that plays also refuses file locks, leases, and notifications about files. With them, two
-sandboxes could pass messages to each other, because some files are the same in all sandboxes: for example, the kernel
+sandboxes could pass messages to each other, because some files are the same in all sandboxes. For example, the kernel
 has only one inode for all eventfd and epoll descriptors of the machine.
 
-A program can send descriptors through the UNIX sockets that the referee reads: those of gRPC and of the gateway. The kernel
-closes them in the referee. So the filter refuses what lets a program delay that as long as it likes: the socket option SO_LINGER, and the
-calls splice and sendfile, which hold the lock of a pipe while they wait. No filter can prevent a program from sending a large memory file.
-The kernel then frees this file in the referee, which takes some time (see "Sent memory files" in README.md).
-From Linux 6.16 on, the sockets take no descriptors.
+The referee reads from UNIX sockets: those of gRPC and of the gateway. A program can send file descriptors through
+these sockets, and the kernel closes the descriptors in the referee. The filter refuses what lets a program make this
+closing take as long as it likes: the socket option SO_LINGER, and the calls splice and sendfile, which hold the lock of
+a pipe while they wait. A program can also send a descriptor of a large memory file, and no filter can prevent that. The
+kernel then frees this file in the referee, which takes some time (see "Sent memory files" in README.md). From Linux
+6.16 on, the referee makes these sockets refuse all descriptors; see `refuse_descriptors` in `connections.py`.
 
 On the rung `uid`, programs have a smaller filter, which refuses only the calls for keys of the kernel.
 """
@@ -33,7 +35,7 @@ _ALLOW, _ERRNO, _NOTIFY, _KILL_PROCESS = 0x7FFF0000, 0x00050000, 0x7FC00000, 0x8
 """What the filter returns to the kernel; an error number is added to `_ERRNO`, and `_NOTIFY` passes the call on
 to another process, which answers it."""
 _NOTHING_DONE = 0
-"""The error number of success: the kernel does nothing, and the program gets 0."""
+"""With this error number, the kernel does not carry out the call, but the call returns 0 as after success."""
 _NEW_NAMESPACES = 0x7E020080
 """The flags CLONE_NEWTIME, NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET."""
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
@@ -41,15 +43,17 @@ _SOCK_STREAM, _SOCK_DGRAM = 1, 2
 _SOCKET_TYPE = 0xF
 """The bits of the second argument of `socket` that are the type. The others are flags."""
 _INTERNET_PROTOCOLS = (0, 6, 17)
-"""The protocols of internet sockets that programs need: the usual one of the type, TCP and UDP."""
+"""The protocols that programs need for internet sockets: 0 (the default of the socket's type), TCP and UDP."""
 _SOL_SOCKET, _SO_LINGER = 1, 13
 _PR_SET_MM = 35
-"""The option of `prctl` that changes where the kernel finds the arguments and the environment of a process."""
+"""The option of `prctl` that changes where the kernel finds the arguments and the environment of a process. With it, a
+program could make them very large; see `read_proc_file` in `process_tree.py`."""
 _TERMINAL_INPUT = (0x5412, 0x541C)
 """The requests TIOCSTI and TIOCLINUX, which put keystrokes into a terminal."""
 _LOCK_COMMANDS = (6, 7, 37, 38, 1024, 1026, 1036, 1038, 1040)
-"""The commands of `fcntl` that change what other users of a file see: F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW,
-F_SETLEASE, F_NOTIFY, F_SET_RW_HINT, F_SET_FILE_RW_HINT and F_SETDELEG. Other commands for locks exist only for 32-bit programs."""
+"""The commands of `fcntl` by which two sandboxes could pass messages through a common file: F_SETLK, F_SETLKW,
+F_OFD_SETLK, F_OFD_SETLKW, F_SETLEASE, F_NOTIFY, F_SET_RW_HINT, F_SET_FILE_RW_HINT and F_SETDELEG. The other commands
+that set locks exist only for 32-bit programs, and the filter kills such a program at its first call."""
 _X32 = 0x40000000
 """The calls of the x32 ABI have this number or a higher one."""
 _KEY_CALLS = ("add_key", "keyctl", "request_key")
@@ -235,7 +239,7 @@ def build_filter(machine: str, *, allow_locks: bool) -> bytes | None:
     known = ARCHITECTURES.get(machine)
     if known is None:
         return None
-    # package managers and runtimes go on without locks if the kernel seems to have none
+    # with ENOSYS, the kernel seems to have no locks; package managers and runtimes then go on without locks
     locks = [_if_equal(number, _refuse(errno.ENOSYS)) for number in sorted(known.locks.values())]
     locks.append(_if_equal(known.fcntl, _filter_fcntl()))
     return b"".join(
@@ -246,12 +250,13 @@ def build_filter(machine: str, *, allow_locks: bool) -> bytes | None:
             _op(_LOAD, _NR),
             _op(_JUMP_ABOVE, _X32, 0, 1),
             _refuse(errno.ENOSYS),
-            # no filter can see the flags of clone3, which are in memory; libc falls back to clone
+            # the flags of clone3 are in memory, which no filter can read; after ENOSYS, the C library uses clone instead
             _if_equal(known.clone3, _refuse(errno.ENOSYS)),
             *(_if_equal(number, _refuse(errno.EPERM)) for number in sorted(known.refused.values())),
-            # the kernel returns EINVAL for descriptors that do not support these calls, so most programs then read and write
+            # the kernel itself returns EINVAL for descriptors that do not support these calls, so most programs use read
+            # and write after this error
             *(_if_equal(number, _refuse(errno.EINVAL)) for number in sorted(known.copies.values())),
-            # .NET does not start if it may not set the cores of its threads; the cores do not change
+            # .NET does not start if this call fails, so the call returns success, but the cores do not change
             _if_equal(known.set_cores, _refuse(_NOTHING_DONE)),
             *([] if allow_locks else locks),
             _if_equal(known.clone, _filter_clone()),
@@ -319,8 +324,9 @@ def _filter_clone() -> bytes:
 def _filter_socket() -> bytes:
     """Return instructions that allow `socket` only for UNIX, TCP, UDP and NETLINK_ROUTE sockets.
 
-    The C library looks up addresses with NETLINK_ROUTE, the netlink protocol with the number 0. Without a protocol, the
-    type decides: other types than streams and datagrams could be SCTP or DCCP.
+    The C library looks up addresses with NETLINK_ROUTE, the netlink protocol with the number 0. If the protocol of an
+    internet socket is 0, its type decides the protocol. Only streams and datagrams are allowed, because other types could
+    be SCTP or DCCP.
     """
     allowed = _op(_RETURN, _ALLOW)
     by_protocol = b"".join(
@@ -352,7 +358,7 @@ def _filter_socket() -> bytes:
 def _filter_socketpair() -> bytes:
     """Return instructions that allow `socketpair` only for UNIX sockets.
 
-    For any other family the kernel would load its module and run its code, even if it has no pairs.
+    For another family, the kernel would load the module of the family and run its code, even if the family has no pairs.
     """
     allowed = _if_equal(_AF_UNIX, _op(_RETURN, _ALLOW))
     return b"".join((_load_argument(0), allowed, _refuse(errno.EAFNOSUPPORT)))
@@ -361,7 +367,8 @@ def _filter_socketpair() -> bytes:
 def _filter_setsockopt() -> bytes:
     """Return instructions that refuse `setsockopt` with SO_LINGER, as a kernel without this option would.
 
-    .NET sets this option before it aborts a connection. It accepts this error number, and leaves the socket open after any other.
+    .NET sets this option before it aborts a connection. It accepts the error number ENOPROTOOPT. After any other error
+    number, it leaves the socket open.
     """
     refused = _load_argument(2) + _if_equal(_SO_LINGER, _refuse(errno.ENOPROTOOPT))
     return b"".join((_load_argument(1), _if_equal(_SOL_SOCKET, refused), _op(_RETURN, _ALLOW)))

@@ -1,12 +1,13 @@
 """Remove the shared memory that a program on the rung `none` leaves behind.
 
 Such a program runs as the referee's user, and the kernel does not store which program has made a file. So the referee
-watches `/dev/shm` by inotify. As long as no close event has come for a new file, its creator still has it open or mapped.
-If only processes of one program have it then, this program has made it. A file that is closed before the referee scans
-the open files of the programs has no known creator and is kept.
+watches `/dev/shm` by inotify. As long as no close event has come for a new file, its creator still has it open or
+mapped. If during this time only processes of one program have the file open or mapped, this program has made it. A file
+that is closed before the referee scans the open files of the programs has no known creator and is kept.
 
-A segment of System V stores the pid of its creator. The pid counts only while the creator is a process of the program,
-because a pid can be used again.
+A segment of System V stores the pid of its creator. The kernel can give this pid to another process later. So the pid
+counts only while the creator is a process of the program. But the pid of a program that has ended counts as long as no
+process has this pid.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ _IS_FOLDER, _OVERFLOW = 0x40000000, 0x4000
 _EVENT = struct.Struct("iIII")
 """The start of an inotify event: watch, mask, cookie, length of the name."""
 _READ_BYTES = 1 << 15
-"""How many bytes of events one scan reads: about 1,000 events."""
+"""How many bytes of events one call reads: about 1,000 events if file names have at most 15 bytes, otherwise fewer."""
 _BACKLOG_READS = 16
 """How many times to read events before a program is killed. This number of reads empties the queue of the kernel,
-which keeps at most 16,384 events by default."""
+which keeps at most 16,384 events by default, if file names have at most 15 bytes."""
 _PAUSE_S = 0.002
 """The shortest time between two scans."""
 _PAUSES_PER_SCAN = 9
 """A pause is this many times longer than the scan before it, so scans take at most a tenth of the time."""
 _SCANS = 3
-"""How often to scan for the creator of a file. One scan is not enough: the event of a new file comes just before its
-creator has it open."""
+"""How many times to scan for the creator of a file. One scan is not enough, because the event for a new file comes
+shortly before the creator has the file open."""
 _MAX_FILES = 4096
 """How many files of one program to remember."""
 _CLOCK_ERROR_S = 2
@@ -66,10 +67,10 @@ class _NewFile:
     """A new file of /dev/shm that nobody has closed yet."""
 
     is_deleted: bool = False
-    """Whether the name is gone by which it was made."""
+    """Whether the name of the file has been deleted. After a rename, this means the new name."""
     scans_left: int = _SCANS
-    """How many more scans may find its creator. If it is closed later, another program can open it and would be taken for
-    its creator."""
+    """How many more scans may find the creator. After these scans, the creator may have closed the file. Then another
+    program that opens the file would be taken for the creator."""
 
 
 @dataclass
@@ -100,7 +101,8 @@ class SharedMemoryWatch:
         self._moved: dict[int, _NewFile] = {}
         """Files of `_created` that are being renamed, by the cookie of the event."""
         self._unconfirmed: dict[int, int] = {}
-        """The program that has each of these inodes open, until a search for other holders has ended."""
+        """The program that has a file open, by the inode of the file. An entry stays until a search has ended for other
+        processes that have the file open."""
         self._search: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -129,11 +131,15 @@ class SharedMemoryWatch:
             own = () if has_ended else (pid,)
             self._note_segments(pid, *own, *PROCESS_TREES.list_pids(pid))
         if new and has_ended and not psutil.pid_exists(pid):
-            # no process has the pid now, and the kernel uses a pid again only after all others: the program had it
+            # No process has the pid now, and the kernel uses a pid again only after all other pids. So no other process
+            # has had the pid since the program had it.
             self._programs[pid].segments |= {_identify(row) for row in new if row["cpid"] == pid}
 
     async def scan_again(self, pid: int, *, has_ended: bool) -> None:
-        """Find what a program has made. Call this before its processes are killed; see `note_segments`."""
+        """Find what a program has made. Call this before its processes are killed.
+
+        `note_segments` explains the arguments.
+        """
         if (left := self._programs.get(pid)) is None:
             return
         self.note_segments(pid, has_ended=has_ended)
@@ -155,7 +161,10 @@ class SharedMemoryWatch:
                     REMOVE_IPC["shm"](row["shmid"])
 
     def _new_segments(self, pid: int) -> list[dict[str, int]]:
-        """Return the rows of the segments of this user that a program may have made."""
+        """Return the rows of the segments that a program may have made.
+
+        This user has created these segments. They are not older than the program, and not remembered yet.
+        """
         if (left := self._programs.get(pid)) is None:
             return []
         return [
@@ -167,9 +176,15 @@ class SharedMemoryWatch:
         ]
 
     def _note_segments(self, pid: int, *creators: int) -> None:
-        """Remember the segments of some processes of a program. Nobody has waited for these processes yet."""
+        """Remember the segments that some processes of a program have created.
+
+        Call this before the referee waits for these processes, because the segments of a process that is gone are not
+        remembered. If another process has got its pid, that process is younger than the segments, and they are not
+        remembered either.
+        """
         for row in self._new_segments(pid):
-            with suppress(psutil.Error, KeyError):  # the program may be removed meanwhile
+            # the process may be gone, and in another thread the event loop may remove the program meanwhile
+            with suppress(psutil.Error, KeyError):
                 if row["cpid"] in creators:
                     start_s = psutil.Process(row["cpid"]).create_time()
                     if row["ctime"] >= start_s - _CLOCK_ERROR_S:
@@ -234,7 +249,8 @@ class SharedMemoryWatch:
             for file in _held_files(member)
             if wanted.get(file.name) is file.is_deleted
         }
-        self._read_events()  # a file that somebody has closed meanwhile may be another program's
+        # forget files that somebody has closed during the scan, because another program may have made them
+        self._read_events()
         for inode, (pid, name) in found.items():
             if self._created.pop(name, None) and len(self._programs[pid].inodes) < _MAX_FILES:
                 self._unconfirmed[inode] = pid
@@ -246,7 +262,7 @@ class SharedMemoryWatch:
             self._search = asyncio.get_running_loop().create_task(self._find_other_holders())
 
     async def _find_other_holders(self) -> None:
-        """Remember the unconfirmed files that no process outside of their program's process tree has open."""
+        """Remember each unconfirmed file that only processes of its program have open."""
         while self._unconfirmed:
             began_s = time.perf_counter()
             files = dict(self._unconfirmed)
@@ -303,7 +319,7 @@ def _held_files(pid: int) -> Iterator[_HeldFile]:
 
 
 def _find_held(inodes: set[int], program: int | None = None) -> set[int]:
-    """Return those of some inodes of /dev/shm that any process holds, without the process tree of `program`."""
+    """Return the inodes whose files in /dev/shm a process has open or mapped. Ignore the process tree of `program`."""
     held: set[int] = set()
     for pid in psutil.pids():
         own = {file.inode for file in _held_files(pid)} & inodes

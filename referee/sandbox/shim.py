@@ -2,10 +2,12 @@
 
 `python -I -S shim.py PARENT REPORT [OPTION…] -- PROGRAM ARGUMENT…`
 
-PARENT is the pid of the referee's process. The kernel kills the program when the thread that started the shim ends.
-REPORT is the file descriptor of a pipe. If the shim becomes the program, it writes nothing. Without `--sandbox`,
-the kernel then closes REPORT. If the shim fails, it writes `NUMBER TEXT`. NUMBER is 0 if the isolation cannot be
-set up. If the program cannot be started, NUMBER is the error number.
+PARENT is the pid of the referee's process. If the referee's process has already ended, the shim exits. On Linux, the
+kernel later kills the program when the thread that started the shim ends.
+
+REPORT is the file descriptor of a pipe. If the shim becomes the program, it writes nothing. Without `--sandbox`, the
+kernel then closes REPORT. If the shim fails, it writes `NUMBER TEXT`. NUMBER is 0 if the isolation cannot be set up. If
+the program cannot be started, NUMBER is the error number.
 
 The program inherits only its standard file descriptors (with --sandbox, also the pipes described there), and has the
 default handlers of the signals that Python and the referee ignore. It dumps no core. It can create no POSIX message
@@ -19,14 +21,15 @@ The shim carries out the options in the given order:
 --bind SOURCE TARGET  make SOURCE visible at TARGET, a path below the FOLDER of --prepare
 --copy SOURCE TARGET  copy the file SOURCE to TARGET
 --device SOURCE TARGET
-                      create the device file TARGET for the device of SOURCE; if that is forbidden, do as --bind
+                      create the device file TARGET for the device of SOURCE; if that is forbidden, do what --bind does
 --private SIZE N SHARED… N CLOSED… N KEPT… N WRITABLE…
                       make a private mount namespace and a private namespace for shared memory, semaphores and message
-                      queues. Each N is the number of paths that follow. Mount empty file systems of at most SIZE bytes
-                      at the folders SHARED, and empty read-only ones at the folders CLOSED. Show the paths KEPT and
-                      WRITABLE there. From Linux 5.12 on, everything except SHARED and WRITABLE is read-only. Do
-                      nothing if the kernel refuses the namespaces
---reach FOLDER        fail if this user cannot enter and read FOLDER
+                      queues. Each N is the number of paths that follow. Hide the contents of the folders SHARED and
+                      CLOSED: mount an empty file system of at most SIZE bytes at each of them. Every user may write
+                      to SHARED, only root to CLOSED. Then show the paths KEPT and WRITABLE at their own places
+                      again. From Linux 5.12 on, everything except SHARED and WRITABLE is read-only. Do nothing if the
+                      kernel refuses the namespaces
+--reach FOLDER        fail if the user of this process cannot enter and read FOLDER. Give this option after --uid
 --uid NUMBER          become this user, with only the group of the same number
 --processes NUMBER    limit the processes and threads of this user
 --open-files NUMBER   limit the file descriptors of the program and of each process that it starts
@@ -60,7 +63,7 @@ _INSTRUCTION_BYTES = 8
 _CLONE_NEWNS, _CLONE_NEWIPC = 0x20000, 0x8000000
 _MS_NOSUID, _MS_NODEV, _MS_BIND, _MS_REC, _MS_PRIVATE = 2, 4, 1 << 12, 1 << 14, 1 << 18
 _RLIMIT_LOCKS = 10
-"""A resource limit that has no effect, and that the module `resource` does not name."""
+"""The resource limit that stores the mark. It has no effect, and the module `resource` has no name for it."""
 _MOUNT_SETATTR = 442
 """The number of the system call mount_setattr, which is the same on all machines."""
 _AT_FDCWD, _AT_RECURSIVE, _MOUNT_ATTR_RDONLY = -100, 0x8000, 1
@@ -110,8 +113,9 @@ def main() -> None:
     except OSError as error:
         _fail(report, f"0 {error.filename or ' '.join(options)}: {error.strerror}")
     if sys.platform == "linux":
-        _prctl(_PR_SET_PDEATHSIG, _SIGKILL)  # after --uid: a change of user resets it
-    if os.getppid() != parent:  # the referee ended before the line above
+        _prctl(_PR_SET_PDEATHSIG, _SIGKILL)  # after --uid, because a change of user resets it
+    # if the referee ended before the line above, its end kills nothing
+    if os.getppid() != parent:
         os._exit(1)
     # Python or a worker ignores these signals; the program must get the default handlers
     for ignored in (_SIGPIPE, _SIGXFSZ, _SIGINT):
@@ -156,7 +160,7 @@ def _apply(options: list[str]) -> None:
 
 
 def _mark(text: str) -> None:
-    # without the rights to set its mark, a program is found by its session or user alone
+    # if this process has a lower hard limit, that replaces the mark, and the program is found only by its session or user
     if sys.platform == "linux":
         _limit(_RLIMIT_LOCKS, int(text))
 
@@ -170,7 +174,7 @@ def _limit_open_files(text: str) -> None:
 
 
 def _limit(kind: int, number: int) -> None:
-    """Set a resource limit to a number, or to the lower number that this process may have at most."""
+    """Set a resource limit to `number`, or to the present hard limit if that is lower."""
     _, most = resource.getrlimit(kind)
     if most != resource.RLIM_INFINITY:
         number = min(number, most)
@@ -209,7 +213,7 @@ def _copy(source: str, target: str) -> None:
 
 def _create_device(source: str, target: str) -> None:
     try:
-        os.mknod(target, stat.S_IFCHR, os.stat(source).st_rdev)  # noqa: PTH116 - as in `_bind`
+        os.mknod(target, stat.S_IFCHR, os.stat(source).st_rdev)  # noqa: PTH116 - as in `_join`
     except OSError:  # a container may forbid it
         _bind(source, target)
     else:
@@ -239,7 +243,8 @@ def _make_private(
     _set_read_only("/", recursive=True)
     for folder in (*shared, *writable):
         _set_read_only(folder, clear=True)
-    os.chdir(here)  # so that the working directory is not below a hidden folder
+    # enter the working directory again, because this process may still be in a folder that is now hidden
+    os.chdir(here)
 
 
 def _make_parents(path: str) -> None:
@@ -283,7 +288,7 @@ def _install_filter(text: str) -> None:
     description = struct.pack("HP", size, ctypes.addressof(buffer))  # struct sock_fprog
     if _LIBC.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, description):
         number = ctypes.get_errno()
-        if number != errno.EINVAL:  # the kernel has no filters
+        if number != errno.EINVAL:  # EINVAL: the kernel has no filters
             raise OSError(number, os.strerror(number), "seccomp")
 
 

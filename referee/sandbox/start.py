@@ -84,16 +84,18 @@ async def start_shim(
             pass_fds=(report,),
             start_new_session=True,
         )
-    process.stdout, process.stderr = output, error_output  # asyncio knows only its own pipes
+    # asyncio sets these only for pipes that it has opened itself
+    process.stdout, process.stderr = output, error_output
     return process
 
 
 async def finish_or_kill(start: Coroutine[Any, Any, _ProgramT]) -> _ProgramT:
     """Await `start` and return the program that it has started.
 
-    If the caller is cancelled, wait for the start, kill the program, and then raise CancelledError. Neither this cancellation nor a further
-    one reaches `start`. If one reached `start_shim`, uvloop would kill only the shim and would not wait for the end
-    of the shim. Then the program's sandbox resources would be released while processes of the program still run.
+    If the caller is cancelled, wait for the start, kill the program, and then raise CancelledError. No cancellation
+    reaches `start`, not even a second one. If a cancellation reached `start_shim`, uvloop would kill only the shim and
+    would not wait for its end. Then the program's sandbox resources would be released while processes of the program
+    still run.
     """
     starting = asyncio.ensure_future(start)
     try:
@@ -117,8 +119,8 @@ async def _kill_started(starting: asyncio.Future[_ProgramT]) -> None:
 def limit_options(limits: Limits) -> list[str]:
     """Return the shim's options for the limits that the shim itself sets: the number of open files.
 
-    Give them to the shim as the last options, because other options need more file descriptors than the program. In a
-    sandbox, `init.py` sets this limit.
+    Give them to the shim as the last options, because other options may need more file descriptors than the program may
+    have. In a sandbox, `init.py` sets this limit.
     """
     return ["--open-files", str(limits.open_files)]
 
@@ -126,9 +128,10 @@ def limit_options(limits: Limits) -> list[str]:
 def private_options(program: ProgramSpec) -> list[str]:
     """Return the shim's options that give a program a private view of the files.
 
-    The program sees new folders for temporary files, which contain only the files that it needs. All other files are
-    read-only, except for its scratch folder and the other folders that `Access` makes writable. If the program's user
-    cannot enter a folder above a needed file, the program sees a new folder instead, with the needed files only.
+    The program sees new folders for temporary files, which contain only the files that it needs. From Linux 5.12 on, all
+    other files are read-only, except for the scratch folder, the home folder and the other folders that `Access` makes
+    writable. If other users cannot enter a folder above a needed file, the program sees a new folder in its place, with
+    only the needed files.
     """
     access = program.access
     writable = _existing([access.scratch, access.home, *access.writable])

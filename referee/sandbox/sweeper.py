@@ -6,10 +6,11 @@ end these child processes, so the sweeper does it.
 `python -I -S sweeper.py` detaches itself from its parent. On standard input it reads which programs the referee has
 started (`+PID UID MARK LOCK`) and which are gone (`-PID`). The input ends when the referee ends. Then, for each
 program that is not gone, the sweeper kills all processes in the program's session (see setsid(2)), all processes with the mark
-MARK (see `create_mark` in `process_tree`), and all processes of user UID. UID or MARK is 0 if the program has no user or no mark of its own.
+MARK (see `create_mark` in `process_tree`), and all processes of user UID. UID is 0 if the program has no user id of its
+own. MARK is 0 if the program has no mark.
 
-LOCK is the path of the file whose lock reserves the user id; without a user id it is missing. The sweeper kills the
-processes of a user only while it holds this lock, because another referee may give the id to a program as soon as the lock is free.
+LOCK is the path of the file whose lock reserves the user id. It is empty if UID is 0. The sweeper kills the processes of
+a user only while it holds this lock, because another referee may give the id to a program as soon as the lock is free.
 
 `python -I -S sweeper.py UID` kills all processes of user UID at once and ends.
 
@@ -26,11 +27,14 @@ import sys
 import time
 
 SWEEPER = [sys.executable, "-I", "-S", __file__]
-"""The command of the sweeper that watches this process. With a user id behind it, it kills the processes of that user."""
+"""The command of the sweeper that watches this process. With a user id as its argument, the command instead kills the
+processes of that user."""
 _FORK_ERRORS = {errno.EAGAIN, errno.ENOMEM}
-"""The exit codes of the sweeper if there is no room for its process. They are the error numbers."""
+"""The error numbers of `fork` if the machine lacks resources. If the sweeper cannot fork, its exit code is the error
+number."""
 _ROUNDS = 500
-"""The largest number of searches for processes. A process may start other processes until the sweeper kills it."""
+"""The largest number of searches for processes. One search is not enough, because a process may start other processes
+until the sweeper kills it."""
 _PAUSE_S = 0.01
 """The pause between two rounds."""
 
@@ -113,7 +117,7 @@ def watch() -> None:
     users: set[int] = set()
     """The users whose lock this process holds until it ends."""
     for _ in range(_ROUNDS if programs else 0):
-        # a lock may be free only later, because the end of the referee's process takes a while
+        # the end of the referee's process takes a while, so a lock may become free only after some rounds
         users |= {uid for uid in locks.keys() - users if _lock(locks[uid])}
         found = _kill_all(set(programs), users, marks)
         if not found and not any(map(_has_processes, locks.keys() - users)):
@@ -171,8 +175,9 @@ def _belongs(pid: int, sessions: set[int], users: set[int], marks: set[bytes]) -
             return True
         with open(f"/proc/{pid}/limits", "rb") as limits:  # noqa: PTH123
             words = limits.read().partition(b"\nMax file locks")[2].split(None, 2)
-            return len(words) > 1 and words[1] in marks  # no words: the process is just ending
-    except OSError:  # the process is gone, or belongs to another user
+            # `limits` is empty while the process is ending
+            return len(words) > 1 and words[1] in marks
+    except OSError:  # the process is gone, or this process may not look at it
         return False
 
 

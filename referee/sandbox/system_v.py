@@ -1,9 +1,9 @@
 """List the shared memory, semaphores and message queues of System V, and remove those of a user.
 
 `python -I -S system_v.py UID` removes everything that user UID has created. It becomes this user first, because
-otherwise only a process with CAP_SYS_ADMIN may remove the objects. Even the root user of a container may lack it.
+otherwise only a process with CAP_SYS_ADMIN may remove the objects. In a container, even root may lack this capability.
 
-The module imports nothing of the project, so that the script starts without the project.
+The module imports nothing of the project, because Python does not find the project with the options `-I -S`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 REMOVER = [sys.executable, "-I", "-S", __file__]
-"""The command that removes the objects of a user. The user id follows."""
+"""The command that removes the objects of a user. Its argument is the user id."""
 _IPC_RMID = 0
 _LIBC = ctypes.CDLL(None)
 _IPC_NUMBER = {"shm": "shmid", "sem": "semid", "msg": "msqid"}

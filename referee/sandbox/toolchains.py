@@ -1,7 +1,8 @@
 """Find the toolchains outside of /usr that a sandbox shows to a program.
 
-They are those in the folders of PATH, and the interpreter that runs the referee. So the operator chooses the toolchains, not the
-author of a bot. A home folder is never shown whole, because it may contain private files.
+These are the toolchains in the folders of PATH, and the interpreter that runs the referee. So the toolchains are chosen
+by the person who runs the referee, not by the author of a bot. A home folder is never shown whole, because it may
+contain private files.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from referee.sandbox.folders import find_home
 SYSTEM = Path("/usr")
 """The folder of the system. Sandboxes show it whole."""
 _INSTALLATION_FOLDERS = ("lib", "lib64", "libexec", "share")
-"""If one of these folders lies beside a folder `bin`, the parent of both is an installation, which is shown whole."""
+"""If one of these folders lies beside a folder `bin` or `sbin`, the parent of both is an installation. A sandbox shows it
+whole, unless it may contain private files."""
 _MAX_LINKS = 20
 """The largest number of links and script interpreters that are followed from one program."""
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -27,11 +29,11 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def find_toolchains(program: str, path: str) -> list[Path]:
-    """Return the folders and files outside of /usr that a sandbox shows to a program, for the program itself and for its toolchain.
+    """Return the toolchains that a sandbox shows to a program, as folders and files outside of /usr.
 
     Args:
-        program: the name or path of the program. A name is looked up in PATH, and its links are followed. A
-            program that contains a slash adds no folder.
+        program: the name or path of the program. A name is looked up in PATH. Then the folders of the files that
+            `_follow_links` finds count like folders of PATH. A path, which contains a slash, adds no folder.
         path: the value of PATH in the program's environment.
     """
     folders = [Path(folder) for folder in path.split(os.pathsep) if folder.startswith("/")]
@@ -112,7 +114,11 @@ def _installations(folder: Path) -> Iterator[Path]:
 
 
 def _installation(folder: Path) -> Iterator[Path]:
-    """Yield the installation that contains `folder`. If no installation does, yield `folder` if it is not private."""
+    """Yield the installation that contains `folder`, or `folder` itself if no installation that can be shown contains it.
+
+    For a virtual environment, also yield the installation of its interpreter. Never yield a private folder; see
+    `_is_private`.
+    """
     prefix = folder.parent
     if folder.name == "shims" and not _is_private(prefix):
         # the scripts in the `shims` of pyenv and similar tools run programs of the parent folder

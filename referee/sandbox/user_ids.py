@@ -6,8 +6,8 @@ referee leaves no lock behind. If it leaves processes behind, no program gets th
 
 Where the kernel refuses a private view of the files (`private_options` in `start`), for instance in a container
 without CAP_SYS_ADMIN, a program on the rung `uid` shares the folders for temporary files with all users. So when the
-program is gone, `UserIdLease.remove_leftovers` removes what its user has left there, and its shared memory, semaphores
-and message queues.
+program is gone, `UserIdLease.remove_leftovers` removes what the program's user has left there, and the shared memory,
+semaphores and message queues of this user.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ from referee.sandbox.system_v import REMOVER, list_objects
 _USER_IDS = (range(66_000, 67_000, 2), range(61_184, 62_184, 2))
 """Linux distributions leave the first range free. The second belongs to systemd, which uses few ids of it.
 
-A program gets an even id. The odd id above it belongs to the helpers of the even id: `sweeper.py` and
-`system_v.py`.
+A program gets an even id. The helpers `sweeper.py` and `system_v.py` use the odd id above it, so that the program cannot
+kill them; see `sweeper.kill_user`.
 """
 _KILL_LIMIT_S = 20.0
-"""After this time, `UserIdLease.kill_processes` gives up. Only a process that the kernel cannot end lasts so long, or a
-lack of file descriptors."""
+"""After this time, `UserIdLease.kill_processes` gives up. It waits so long only for a process that the kernel cannot end,
+or if the machine lacks file descriptors or cannot start the helper."""
 _PAUSE_S = 0.005
 _FOLDER = "referee-user-ids"
 _PARENTS = ("/run", "/var/lib", tempfile.gettempdir())
-"""Where the folder with the locks may lie. The first place that the referee can write to is used."""
+"""Where the folder with the locks may lie. `_open_folder` takes the first place where a safe folder exists or can be
+created."""
 _SHARED_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", "/run/lock")  # noqa: S108 - everybody may write there
 
 
@@ -66,7 +67,8 @@ class UserIdLease:
     def kill_processes(self) -> None:
         """Kill all processes of the user, and wait until none runs. Call this before `release`.
 
-        If the machine lacks file descriptors to list processes, this waits for them too.
+        If the machine lacks file descriptors to list processes, this also waits until some are free. Gives up after 20
+        seconds.
 
         A process ends only when it gets a core. So give its cgroup the normal scheduling between `send_kill` and this
         call.
@@ -79,7 +81,8 @@ class UserIdLease:
     def remove_leftovers(self) -> None:
         """Remove what the user has left in the folders for temporary files, and its shared memory, semaphores and queues.
 
-        Call this after `kill_processes`. Only files directly in these folders are removed.
+        Call this after `kill_processes`. Files and folders of the user are removed only if they lie directly in the folders
+        for temporary files. A folder is removed with everything in it.
         """
         _remove_files(self.uid)
         if list_objects(self.uid):
@@ -174,7 +177,8 @@ def _remove_files(uid: int) -> None:
 def _open_folder() -> tuple[int, Path]:
     """Open the folder with the locks, and return its file descriptor and its path. Create it if it is missing.
 
-    Raises VoidGame if no folder of `_PARENTS` works: others can write to it, or it cannot be created.
+    Raises VoidGame if none of `_PARENTS` has a safe folder: the folder cannot be created or opened, does not belong to
+    root, or gives other users any access.
     """
     reasons = []
     for parent in _PARENTS:
@@ -195,7 +199,10 @@ def _open_folder() -> tuple[int, Path]:
 
 
 def _lock(folder: int, uid: int) -> int | None:
-    """Return a descriptor that locks `uid`; None if another process has locked it. Raises OSError."""
+    """Return a descriptor that locks `uid`; None if another process has locked it.
+
+    Raises OSError if the file cannot be opened, or cannot be locked for another reason.
+    """
     flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
     lock = os.open(str(uid), flags, 0o600, dir_fd=folder)
     try:
