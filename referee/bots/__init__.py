@@ -20,7 +20,7 @@ from referee.rules.ruleset import RULESETS
 from referee.sandbox import DEFAULT_LIMITS, Limits
 
 PYTHON_PACKAGES = "site-packages"
-"""The subfolder of a bot's folder with its Python packages. The bot's build and processes get its path in PYTHONPATH."""
+"""The subfolder of a bot's folder for Python packages. If it exists, PYTHONPATH names it in the bot's build and processes."""
 Transport = Literal["unix", "tcp"]
 """What a bot connects to: a UNIX socket, or a port of 127.0.0.1 if its gRPC library has no UNIX sockets."""
 
@@ -41,5 +41,9 @@ class BotSpec:
 
 
 def python_path() -> dict[str, str]:
-    """Return the PATH with which `python3` is the Python of the referee, as it is for bots that play."""
+    """Return a PATH that makes `python3` the Python of the referee.
+
+    All bot processes get this PATH. Fetches, and builds with Python packages, get it too, so that the packages fit the
+    Python that the bot runs with.
+    """
     return {"PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"}

@@ -44,8 +44,9 @@ class AttachLauncher:
     ) -> RunningProgram:
         """Start nothing. Announce the address and the token.
 
-        At its end, the referee kills all programs whose environment has an address in its run folder. The announced
-        path is written differently (`/./`), so the search does not find the person's debugger.
+        At the end of a run, the referee kills every process whose REFEREE_ADDRESS is a socket in the run folder. This
+        would also kill the person's program or debugger. So the announced path has an additional `/.`, and the referee
+        does not recognise it as a path in the run folder.
         """
         address = environment["REFEREE_ADDRESS"].replace("unix:/", "unix:/./")
         self._announce(address, environment["REFEREE_TOKEN"])
@@ -88,7 +89,7 @@ class AttachedProgram:
 
 
 class _UnknownProcess:
-    """Stands for the process of a program that a person has started, and that the referee does not know.
+    """Stands for the process that a person has started. The referee does not know this process.
 
     `returncode` stays None. `wait` returns 0 when the referee does not need the program any more.
     """
@@ -100,7 +101,7 @@ class _UnknownProcess:
         self.ended = asyncio.Event()
         self.stdout, self.stderr = asyncio.StreamReader(), asyncio.StreamReader()
         for output in (self.stdout, self.stderr):
-            output.feed_eof()  # the person sees the output
+            output.feed_eof()  # the person gets the output, and the referee does not
 
     async def wait(self) -> int:
         """Wait until the referee does not use the program any more."""

@@ -1,17 +1,21 @@
 """Build a bot: fetch its packages, run its build command with limits, keep the output, and leave no process running.
 
-In a sandbox, a build has no network. Before the build, on each rung, package managers fetch the packages that the bot's files name;
-`fetch` plans that. In a sandbox they reach only the registries, by a gateway:
+In a sandbox, a build has no network. So the packages are fetched before the build, on each rung. Package managers fetch
+the packages that the bot's files name. If the manifest has a `build.fetch`, this command fetches them instead. `fetch`
+plans this. The table shows which folders these programs may write to in a sandbox, and which network they have:
 
-    fetch   the files that name packages, the home folder    registries only
-    build   the bot's folder, the same home folder           no network
+    package manager   a folder with the files that name packages, the home folder   only registries, through a gateway
+    `build.fetch`     the bot's folder, the same home folder                        only registries, through a gateway
+    build             the bot's folder, the same home folder                        none
 
-Fetch and build have one new home folder, which is removed after the build. Before the fetch, the user's caches of the
-package managers are copied into the new folder, so that package managers download only what is new, and work without a
-network if the caches have everything. They get only copies, because a build that can write to the user's caches could
-tamper with later builds. With a `build.fetch` nothing is copied: it is a program of the bot and has a network, and the
-caches may hold packages that are not public. On the rung `none`, fetch and build run in the user's own home folder and
-environment, but with the Python of the referee for a fetch and for a build with Python packages.
+All fetches and the build share one new home folder, which is removed after the build. Before the fetches, the package
+managers' caches are copied from the user's home folder into the new one. So package managers download only what is new,
+and work without a network if the caches have everything. They get only copies, because a build that can write to the
+user's caches could tamper with later builds. For a bot with a `build.fetch` command, no caches are copied. The caches
+may hold packages that are not public, and the command, a program of the bot, could send them away.
+
+On the rung `none`, fetches and build use the user's own home folder and environment, except `_SECRETS`. There too,
+`python3` is the Python of the referee in each fetch, and in a build with Python packages.
 """
 
 from __future__ import annotations
@@ -129,8 +133,11 @@ async def build(
     """Fetch the packages of a bot, run its build command in its folder, and return the result, also after a failure.
 
     Isolated programs get a new home folder and few environment variables. Programs that are not isolated get all
-    environment variables of the referee except `_SECRETS`. If a registry could not be reached, or a fetch
-    of Maven failed, the build runs all the same, since copied caches or the build itself may have all that it needs.
+    environment variables of the referee except `_SECRETS`.
+
+    The build still runs after a failed fetch of Maven, because Maven may have failed only for lack of the bot's sources. It also
+    runs after a failed fetch that could not reach a registry, because the copied caches or the build itself may have all
+    packages. But if the files that name packages are refused, or if there is no build command, nothing more runs.
 
     Args:
         command: the program and its arguments; None if the bot needs no build, but perhaps packages.
@@ -139,8 +146,9 @@ async def build(
         fetch: the command that fetches the packages; empty to fetch nothing; None if the files of the bot decide.
         limit_s: how many seconds the build and each fetch may take.
 
-    Raises `VoidGame` if the disk is full, if the machine cannot start or isolate a program, or if it lacks the memory
-    for one, and `UserError` if the path of the folder for temporary files is too long, or the user has no home folder.
+    Raises `VoidGame` if the disk is full, or if the machine cannot start a program, cannot isolate it, or lacks the
+    memory for it. Raises `UserError` if the path of the folder for temporary files is too long, or the user has no home
+    folder.
     """
     folder = folder.absolute()  # noqa: ASYNC240 - reads only the working directory
     began_s = time.monotonic()
@@ -262,7 +270,7 @@ class _Run:
             if gateway.unreachable:
                 reason += f"; cannot be reached: {', '.join(sorted(gateway.unreachable))}"
             if gateway.refused:
-                reason += f"; refused, because it is no registry of the settings or is on this machine: {', '.join(sorted(gateway.refused))}"
+                reason += f"; refused, because a fetch reaches only package registries that this machine uses, and nothing on this machine itself: {', '.join(sorted(gateway.refused))}"
         if fetch.manager is not None and fetch.manager.rule and not lacks_network:
             reason += f"; {fetch.manager.rule}"
         is_decisive = fetch.manager is None or fetch.manager.is_decisive
@@ -344,7 +352,7 @@ def _existing(paths: Sequence[Path]) -> tuple[Path, ...]:
 async def _wait(launched: RunningProgram, output: Output, limit_s: float) -> str | None:
     """Wait for the end of a fetch or build, and kill all its processes that still run. Return why it failed; None if it succeeded.
 
-    Raises `VoidGame` if the program failed and the machine lacks memory, or a thread to measure the program.
+    If the program fails, and the machine lacked memory for it or lacks a thread to measure it, raises `VoidGame`.
     """
     pipes = [
         pipe for pipe in (launched.process.stdout, launched.process.stderr) if pipe is not None
@@ -382,7 +390,7 @@ async def _wait_for_end(launched: RunningProgram) -> int | Forfeit:
     waiting = asyncio.ensure_future(launched.process.wait())
     try:
         while not (await asyncio.wait((waiting,), timeout=MONITOR_PERIOD_S))[0]:
-            # a lack of memory of the machine counts only if the program fails
+            # ignore a `VoidGame` here: if the machine lacks resources, this matters only if the program fails, see `_wait`
             if isinstance(fault := await launched.breach(), Forfeit):
                 return fault
         return waiting.result()

@@ -2,7 +2,8 @@
 
 Requests that are written in one message are a batch.
 
-`session` reads the messages of the bot, `inbox` checks them, and `outbox` writes those to the bot. The time comes from a `Clock`, which tests replace.
+`session` reads the messages of the bot, `inbox` checks them, and `outbox` writes those to the bot. The time comes from a
+`Clock`, which tests replace.
 """
 
 from __future__ import annotations
@@ -18,22 +19,23 @@ from referee.errors import BotFault, Cause, Evidence, Forfeit, Strike
 HELLO = ""
 """Used as the game id of the request for a hello, which belongs to no game."""
 READY = 0
-"""Used as the decision number of a request for a hello, or for a ready, the reply to a game start. Decisions count from 1."""
+"""Used as the decision number of a request for a hello or for a ready (the reply to a game start). Decisions have numbers from 1."""
 REPLY_GRACE_US = 2_000
 """The grace period after a deadline, in µs. gRPC's threads may still pass on a reply that arrived in time."""
 TIMER_TOLERANCE_US = 2_000
-"""How many µs late a timer may fire before the event loop counts as late. uvloop's timers are exact to 1 ms."""
+"""If a timer fires more than this many µs late, the event loop counts as late. uvloop's timers are exact to 1 ms."""
 MAX_GRACE_PERIODS = 5
 """How many grace periods a batch can have, the first one included, if the event loop is late every time. Grace
 periods for a bot that runs or waits for a core, and those while the clocks are paused, do not count."""
 CPU_GRACE_US = 1_000
 """The CPU time, in µs, that a bot still gets to send its reply if it runs or waits for a core at its deadline."""
 CORE_WAIT_LIMIT_US = 2_000_000
-"""How many µs after its deadline a bot is charged, even if it has not had `CPU_GRACE_US`. Two seconds are enough: Linux
-reserves a part of every second for normal processes, even if real-time processes use the machine."""
+"""How many µs after its deadline a bot gets no further grace period to use its `CPU_GRACE_US`. Two seconds are enough to
+get a core, because Linux reserves a part of every second for normal processes, even if real-time processes use the
+machine."""
 _RESERVE = 4
-"""A batch reserves time for each decision after the first: this many times the largest mean time of the decisions of a batch so
-far, but at most the limit of the decision. All reserved times of a batch together are at most `BATCH_LIMIT_US`."""
+"""How many times `PendingRequests._slowest_us` a batch reserves for each decision after its first one, but at most the limit of
+the decision. The reserved times of a batch add up to at most `BATCH_LIMIT_US`, so they limit how many decisions it has."""
 BATCH_LIMIT_US = 60_000_000
 """A batch is overdue if the bot is silent for longer than the largest limit of its requests plus this time, even if the sum of the
 limits is longer. So a bot that hangs does not hold its core for long."""
@@ -77,8 +79,9 @@ class Clock(NamedTuple):
 #      |                            |             or the clocks are paused
 #      |<-- deadline was moved -----|
 #
-# "Finished" follows from both other states when no request is open any more. A request of the batch is open until one of
-# these: its reply comes, a message is malformed, it is overdue, its caller is cancelled, or the session fails.
+# "Finished" follows from both other states when no request is open any more. A request of the batch is open until its
+# reply comes, the request is overdue, its caller is cancelled, or the session fails. A malformed message, which may be
+# the reply to any open decision, closes all of them.
 
 
 class TimedReply(NamedTuple):
@@ -87,12 +90,12 @@ class TimedReply(NamedTuple):
     action: bytes
     """The serialised action; empty for a ready."""
     elapsed_us: int
-    """The share of the request in the time from the write to the last reply of its batch, in microseconds; at most the limit.
-    At least 1 for a single request."""
+    """The charged time in microseconds: the request's share of the time from `Batch.written_ns` to the last reply of the batch,
+    without the lag. At most the limit of the request; at least 1 for a single request."""
     lag_us: int = 0
     """How many microseconds after the deadline of the batch the referee saw its last reply; 0 if within the limit."""
     wall_us: int = 0
-    """Microseconds from the write to the last reply of a batch of several requests; 0 for a single request."""
+    """Microseconds from `Batch.written_ns` to the last reply of a batch of several requests; 0 for a single request."""
     batch_size: int = 1
     """The number of requests in the batch."""
 
@@ -141,9 +144,10 @@ class Batch:
 
     The bot has the sum of their limits for all replies together, but see `BATCH_LIMIT_US`.
 
-    When the batch is finished, each request with a reply is charged a share of the time from the write to the last reply, in proportion
-    to its limit. So with k requests of equal limits, each is charged 1/k of the time. Time after the deadline is a lag. It is not
-    charged, except for an illegal or malformed reply, up to the limit of the request. So no share is above the limit. An overdue request is charged its whole limit.
+    When the batch is finished, the time from `written_ns` to the last reply, but at most to the deadline, is divided among
+    all requests in proportion to their limits. So with k requests of equal limits, each has a share of 1/k. A request
+    with a reply is charged its share, which is never above its limit. Time after the deadline is a lag. It is charged only
+    for an illegal or malformed reply, and only up to the limit of the request. An overdue request is charged its whole limit.
     """
 
     expired = False
@@ -156,9 +160,10 @@ class Batch:
     def __init__(self, requests: Sequence[PendingRequest], written_ns: int) -> None:
         self.requests = requests
         self.written_ns = written_ns
-        """When the clock of the batch started, in ns. The clock of a hello starts when the referee begins to start the bot, that of other
-        requests when they are written. If these had to wait for others (`batch_wait_us` of the hello), it starts earlier by the time of this
-        wait. `credit` moves it."""
+        """When the clock of the batch started, in ns of the clock. The clock of a hello starts when the referee begins to
+        start the bot. The clock of other requests starts when they are written. With a `batch_wait_us` in the bot's hello,
+        it starts earlier: by the time that requests have waited while the bot was not thinking, but at most by
+        `batch_wait_us`. `credit` moves it."""
         self.open = len(requests)
         """The number of requests to which the bot still has to reply."""
         self.sum_us = requests[0].limit_us
@@ -183,7 +188,7 @@ class Batch:
         return (self.deadline_ns - self.written_ns) // 1000
 
     def share_us(self, request: PendingRequest, wall_us: int) -> int:
-        """Return the share of a request in `wall_us`, the microseconds since the batch was written."""
+        """Return the share of a request in `wall_us`, a time in microseconds that the whole batch has taken."""
         if len(self.requests) == 1:
             return wall_us
         return wall_us * request.limit_us // max(1, self.sum_us)
@@ -222,12 +227,14 @@ class PendingRequests:
         self.overdue: set[tuple[str, int]] = set()
         """Game id and decision number of each overdue request; the bot may still send a late reply to the request."""
         self.overdue_since_reply: set[tuple[str, int]] = set()
-        """The part of `overdue` since the bot's newest reply in time, in any game."""
+        """Those requests of `overdue` that became overdue after the bot's newest reply in time, in whatever game that reply was. A
+        late reply removes its request, and earlier requests of the same game."""
         self.batch: Batch | None = None
         """The batch that is written and not finished."""
         self._slowest_us: int | None = None
-        """The largest mean time of the decisions of a batch so far, in microseconds; None before the first decision. In an overdue batch,
-        the decision at which the bot stopped counts too."""
+        """The mean time for a decision in the slowest batch of decisions so far, in microseconds; None before the first batch. The
+        mean is the time until the last reply, divided by the number of replies. For an overdue batch, the limit divided by
+        the number of replies plus one counts too, because the bot was still at the next decision."""
         self.missed = 0
         """How many batches in a row were overdue without any reply."""
         self._clock = clock
@@ -242,7 +249,7 @@ class PendingRequests:
 
     @property
     def reserve_us(self) -> int | None:
-        """How much time of a batch to reserve for a decision; None for its limit."""
+        """How many microseconds of a batch to reserve for a decision, see `_RESERVE`; None to reserve its whole limit."""
         return None if self._slowest_us is None else _RESERVE * self._slowest_us
 
     def pause(self) -> None:
@@ -262,7 +269,7 @@ class PendingRequests:
             more_ns = min(ns, now_ns - batch.written_ns)
             batch.written_ns += more_ns
             batch.deadline_ns += more_ns
-            # if a reply came during these `ns`, only the `ns` before the reply are excluded from its time
+            # if a reply came during these `ns`, only the part of them before the reply is excluded from its time
             if batch.last_reply_ns:
                 batch.last_reply_ns = min(batch.last_reply_ns + more_ns, now_ns)
 
@@ -329,8 +336,9 @@ class PendingRequests:
     def _finish(self, batch: Batch) -> None:
         """Pass the replies of a batch to the callers that await them.
 
-        If the last reply came in the grace period, the time after the deadline is its lag. If a single request is both written and
-        answered while the clocks are paused, its time is 1 µs and not 0, because 0 µs in a record means that there was no request.
+        If the last reply came in the grace period, the time from the deadline to this reply is the lag of all replies. A batch
+        takes at least 1 µs, even if it is both written and answered while the clocks are paused: in a record, 0 µs means that
+        there was no request.
         """
         wall_us = max(1, (batch.last_reply_ns - batch.written_ns) // 1000)
         lag_us = max(0, wall_us - batch.limit_us)
@@ -380,7 +388,7 @@ class PendingRequests:
         """Set the timer so that it calls `_check_deadline` at `deadline_ns`.
 
         One timer serves all batches, one after the other, because a timer for each would double the cost of a request. A reply
-        does not cancel it. If it fires too early for the batch of that moment, it is set again.
+        does not cancel it. If it fires before the deadline of the current batch, it is set again.
         """
         if self._timer is not None:
             self._timer.cancel()
@@ -436,7 +444,11 @@ class PendingRequests:
             self._charge(batch)
 
     def _may_go_on(self, batch: Batch) -> bool:
-        """Return whether the bot still runs or waits for a core, and may go on until it has had `CPU_GRACE_US`."""
+        """Return whether the bot gets another grace period to use its `CPU_GRACE_US`.
+
+        The bot must have run or waited for a core at its deadline, must do so now, and must have used less than `CPU_GRACE_US` in
+        between. After `CORE_WAIT_LIMIT_US`, return False in any case.
+        """
         over_us = (self._now_ns() - batch.deadline_ns) // 1000
         if batch.cpu_at_deadline_ns is None or over_us >= CORE_WAIT_LIMIT_US:
             return False
@@ -477,7 +489,7 @@ def fail_request(request: PendingRequest, failure: Exception) -> None:
     """Raise `failure` in the caller that awaits the reply. Do nothing if the future of the reply is done."""
     if not request.reply.done():
         request.reply.set_exception(failure)
-        request.reply.exception()  # if the caller has stopped waiting, asyncio would log the failure
+        request.reply.exception()  # asyncio logs an unread exception, and the caller may have stopped waiting
 
 
 def overdue_fault(request: PendingRequest, batch: Batch, wall_us: int) -> BotFault:

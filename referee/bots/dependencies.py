@@ -1,8 +1,8 @@
-"""Check the files in which a bot names the packages that it needs, before they are fetched.
+"""Before a fetch, check the files in which a bot names the packages that it needs.
 
-A fetch takes packages from registries only. This module refuses every other source with the file and the entry, so that
-an author learns at once what to change: a URL, a repository, a folder. These checks explain; they are no protection.
-What a fetch can reach is limited by its sandbox and its gateway, whatever the files say.
+A fetch takes packages from registries only. This module refuses other sources, such as a URL, a repository or a folder.
+Its error names the file and the entry, so that an author learns at once what to change. These checks are no protection.
+In a sandbox, the gateway limits what a fetch can reach, whatever the files say. Without a sandbox, nothing limits it.
 
 `CHECKS` maps the name of a file to a function that returns the content for the fetch.
 """
@@ -27,7 +27,7 @@ _ONLY_REGISTRIES = (
     " or set build.fetch in bot.toml (proto/README.md, section 3)"
 )
 _MAX_SHOWN = 200
-"""An entry that is longer than this many characters is cut in messages, because it may repeat the file."""
+"""In messages, an entry is cut to this many characters, because one entry can be as long as the whole file."""
 _MAX_REQUIREMENT = 1000
 """The most characters of a requirement, and of each of its options. A requirement may have many options."""
 _MAX_DEPTH = 100
@@ -36,7 +36,7 @@ _MAX_ELEMENTS = 100_000
 """The most elements of a `pom.xml`."""
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _REQUIREMENT = re.compile(rf"{_NAME} ?(?:\[[\w ,.-]*\])? ?(?:\(?[<>=!~][^@;/\\]*)?(?:;[^@/\\]*)?")
-"""Matches a requirement with a name, and perhaps extras, versions and a marker, without two spaces in a row."""
+"""Matches a requirement: a name, and perhaps extras, versions and a marker. All white space must be single spaces."""
 _HASH = re.compile(r"hash=\w+:\w+")
 _REQUIREMENT_OPTIONS = {"--pre", "--prefer-binary", "--require-hashes"}
 _NO_OPTIONS = (
@@ -45,7 +45,7 @@ _NO_OPTIONS = (
 )
 _NPM_SECTIONS = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
 _NPM_REGISTRY = "registry.npmjs.org"
-"""npm reads this host in a lock file as the registry of its settings, whichever that is."""
+"""If a lock file names this host, npm uses the registry of its settings instead."""
 _CARGO_SECTIONS = (
     *("dependencies", "dev-dependencies", "build-dependencies"),
     *("dev_dependencies", "build_dependencies"),
@@ -61,9 +61,10 @@ Hosts = Collection[str]
 
 
 def check_requirements(file: str, content: bytes, hosts: Hosts) -> bytes:  # noqa: ARG001
-    """Return the lines of a `requirements.txt`, without comments: what was checked is what pip reads.
+    """Check a `requirements.txt`. Return its lines without comments, so that pip reads exactly what was checked.
 
-    Raises `UserError` for options other than `--hash` and `_REQUIREMENT_OPTIONS`, for everything that is not a name with versions, and for what is too long.
+    Raises `UserError` for any option except `--hash` and `_REQUIREMENT_OPTIONS`, for a requirement that `_REQUIREMENT` does
+    not match, and for a requirement or an option that is too long.
     """
     lines = _join_lines(_text(file, content).splitlines())
     kept = [" ".join(re.sub(r"(^|\s)#.*", "", line).split()) for line in lines]
@@ -83,7 +84,7 @@ def check_requirements(file: str, content: bytes, hosts: Hosts) -> bytes:  # noq
 
 
 def check_package_json(file: str, content: bytes, hosts: Hosts) -> bytes:  # noqa: ARG001
-    """Check a `package.json`. Raises `UserError` for a dependency that is no version, tag or alias of the registry."""
+    """Check a `package.json`. Raises `UserError` for workspaces, and for a dependency that is not a version, a tag or an alias."""
     root = _json(file, content)
     if root.get("workspaces"):
         raise _refusal(file, "workspaces")
@@ -145,7 +146,10 @@ def check_cargo_lock(file: str, content: bytes, hosts: Hosts) -> bytes:  # noqa:
 
 
 def check_go_mod(file: str, content: bytes, hosts: Hosts) -> bytes:  # noqa: ARG001
-    """Check a `go.mod`. Raises `UserError` if a module is replaced by a folder: then the replacement has no version."""
+    """Check a `go.mod`. Raises `UserError` if a module is replaced by a folder.
+
+    A replacement is a folder if it has no version, or begins with a dot or a slash.
+    """
     for line in _text(file, content).splitlines():
         bare = line.partition("//")[0].strip().removeprefix("replace ").strip()
         found = _GO_REPLACE.fullmatch(bare)
@@ -157,8 +161,8 @@ def check_go_mod(file: str, content: bytes, hosts: Hosts) -> bytes:  # noqa: ARG
 def check_pom(file: str, content: bytes, hosts: Hosts) -> bytes:
     """Check a `pom.xml`.
 
-    Raises `UserError` for extensions of Maven, modules, dependencies from a path, and repositories that are no registry of
-    this machine.
+    Raises `UserError` for extensions of Maven, modules, dependencies from a path, and repositories that this machine does
+    not use as registries. Repositories to which the project is uploaded (`distributionManagement`) are allowed.
     """
 
     def check(path: list[str], text: str) -> None:
@@ -210,8 +214,8 @@ def _text(file: str, content: bytes) -> str:
 def _join_lines(lines: Iterable[str]) -> Iterator[str]:
     """Join the lines of a `requirements.txt` as pip does, before comments are removed.
 
-    A line that ends with a backslash continues in the next line. A backslash at the end of a comment does not continue the comment. A
-    comment after a line with a backslash is still a comment.
+    A line that ends with a backslash continues in the next line. But a line that is only a comment never continues. After a
+    line with a backslash, such a line is appended with a space, so that it is still a comment.
     """
     parts: list[str] = []
     for line in lines:
@@ -255,7 +259,7 @@ def _host(url: str) -> str | None:
 
 
 def _leaves(value: object, name: str) -> Iterator[tuple[str, object]]:
-    """Yield the values in nested tables, each with its path, which is cut as in messages."""
+    """Yield the values in nested tables, each with its path, cut to `_MAX_SHOWN` characters."""
     waiting = [(name, value)]
     while waiting:
         name, value = waiting.pop()
@@ -268,7 +272,7 @@ def _leaves(value: object, name: str) -> Iterator[tuple[str, object]]:
 
 
 def _locked_packages(root: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the packages of a lock file of npm with their names; lock files of version 1 are nested."""
+    """Yield the packages of npm's lock file, each with its name or path. In version 1 of the format, packages contain packages."""
     for name, package in _table(root.get("packages")).items():
         if name:  # the bot itself has no name
             yield name, _table(package)
@@ -280,7 +284,10 @@ def _locked_packages(root: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, A
 
 
 def _check_npm_version(file: str, name: str, wanted: object) -> None:
-    """Refuse a version with a slash or a colon: a URL, a repository or a folder. An alias may have them."""
+    """Refuse a version that is a URL, a repository or a folder.
+
+    Such a version has a slash or a colon, or begins with a dot. The part `npm:NAME` of an alias may have all of these.
+    """
     if not isinstance(wanted, str):
         raise _refusal(file, name)
     bare = re.sub(r"^npm:(?:@[\w.~-]+/)?[\w.~-]+", "", wanted)
@@ -291,8 +298,8 @@ def _check_npm_version(file: str, name: str, wanted: object) -> None:
 def _visit_elements(file: str, content: bytes, visit: Callable[[list[str], str], None]) -> None:
     """Call a function with the path and the text of each element of an XML document. Paths are without the root element.
 
-    Raises `UserError` if the document is wrong, has too many elements, is nested too deeply, or has a document type, which
-    could define entities without end.
+    Raises `UserError` if the document is not valid XML, has too many elements, is nested too deeply, or has a document type
+    declaration, because this could define entities that expand without end.
     """
     path: list[str] = []
     texts: list[list[str]] = []
@@ -324,5 +331,6 @@ def _visit_elements(file: str, content: bytes, visit: Callable[[list[str], str],
     parser.StartDoctypeDeclHandler = refuse
     try:
         parser.Parse(content, True)  # noqa: FBT003 - the function takes no keywords
-    except (expat.ExpatError, LookupError, ValueError) as error:  # the last two: there is no codec
+    except (expat.ExpatError, LookupError, ValueError) as error:
+        # LookupError and ValueError mean that the parser does not know the encoding of the document
         raise UserError(f"{file}: not valid XML: {str(error)[:_MAX_SHOWN]}") from None

@@ -1,8 +1,9 @@
-"""Plan how the packages are fetched that a bot needs: which package manager, with which files, in which environment.
+"""Plan how to fetch the packages of a bot: by which package manager, with which files, in which environment.
 
-A build has no network in a sandbox. So its packages are fetched before it. Package managers see only copies of the files
-that name packages; a `build.fetch` is a command of the bot, and runs in the bot's folder. What package managers fetch is
-in the home folder of the build, or is moved into the bot's folder. `build` in `bots/build.py` runs the plan.
+A build has no network in a sandbox. So its packages are fetched before it. A package manager runs in a new folder with
+copies of the files that name packages, and what else `copy_files` puts there. A `build.fetch` is a command of the bot,
+and runs in the bot's folder. What package managers fetch is in the home folder of the build, or is moved into the bot's
+folder. `build` in `bots/build.py` runs the plan.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from referee.sandbox.folders import find_home, require_home
 from referee.sandbox.gateway import Address
 
 PROXY_PORT = 3128
-"""The port in the sandbox of a fetch at which its gateway is the proxy."""
+"""The port on 127.0.0.1 at which a fetch in a sandbox reaches its gateway, which is its HTTP proxy."""
 _VARIABLES = ("LANG", "LC_ALL", "PATH", "TERM", "TZ")
 """The environment variables that are copied from the referee to every isolated build."""
 _FETCH_VARIABLES: Mapping[str, str] = {
@@ -39,7 +40,8 @@ _FETCH_VARIABLES: Mapping[str, str] = {
     "npm_config_fetch_retry_mintimeout": "1000",
     "npm_config_update_notifier": "false",
 }
-"""Environment variables of an isolated fetch: no other toolchain, no version control system, no long waiting."""
+"""Environment variables of an isolated fetch. Go fetches no other toolchain and uses no version control system. npm retries
+once, after a second. pip and npm do not look for new versions of themselves."""
 _MAX_BYTES = 2 << 20
 """The largest size of a file that names packages."""
 _MAVEN_EXTENSIONS = ".mvn/extensions.xml"
@@ -59,11 +61,13 @@ class PackageManager:
     result: str | None = None
     """The folder that is moved into the bot's folder; None if what is fetched stays in the home folder."""
     sources: str | None = None
-    """The ending of further files. The fetch gets empty files with these names, because Cargo only checks that they exist."""
+    """A file name ending. For each file of the bot with this ending, the fetch gets an empty file of the same name, because
+    Cargo only checks that the sources exist."""
     schemas: str | None = None
     """The ending of further files that are copied. Plugins read these files to find out which tools they need."""
     is_decisive: bool = True
-    """Whether a failure fails the build. Plugins of Maven may fail only because there are no sources."""
+    """Whether a failed fetch prevents the build, provided that the registries could be reached. False for Maven: in a fetch, its
+    plugins may fail only because the bot's sources are not there."""
     rule: str = ""
     """A rule of the fetch that explains many failures, to be appended to the reason."""
     needs_build: bool = True
@@ -116,10 +120,10 @@ _CACHES: Mapping[str, tuple[str, ...]] = {
 }
 """Maps the program of a command to the cache folders to copy, relative to the user's home folder.
 
-There is none with repositories of version control systems, because packages come from registries only.
+Folders with repositories of version control systems are not copied, because packages come from registries only.
 """
 _GO_REPOSITORIES = "go/pkg/mod/cache/vcs"
-"""The part of a cache folder of Go that is not copied."""
+"""The folder with such repositories in Go's cache, relative to the user's home folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +157,11 @@ def plan_fetches(
 
 
 def _command(manager: PackageManager, build: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the command of a package manager. Maven runs the goals of the build, since their plugins know their needs."""
+    """Return the command of a package manager.
+
+    For Maven it has the goals of the build command, because only the plugins of these goals know which packages they need.
+    If the build command is not `mvn`, the goal is `package`.
+    """
     if manager is MANAGERS["mvn"]:
         goals = build[1:] if build and Path(build[0]).name == "mvn" else manager.command[1:]
         return ("mvn", "-Dmaven.main.skip=true", "-Dmaven.test.skip=true", *goals)
@@ -163,7 +171,9 @@ def _command(manager: PackageManager, build: Sequence[str] | None) -> tuple[str,
 def copy_files(
     manager: PackageManager, folder: Path, target: Path, addresses: Collection[Address]
 ) -> None:
-    """Check and copy the files that a package manager reads, and nothing else of the bot.
+    """Check and copy the files of a bot that a package manager reads, see `PackageManager`. Copy nothing else of the bot.
+
+    For each file with the ending `sources`, create an empty file of the same name.
 
     Args:
         manager: the package manager.
@@ -206,7 +216,7 @@ def _list_files(folder: Path, ending: str | None) -> Iterator[Path]:
 
 
 def _read(folder: Path, name: str) -> bytes:
-    """Return the content of a file. Raises `UserError` if it is a link or no file, or too large."""
+    """Return the content of a file. Raises `UserError` if it is a link, is not a regular file, or is too large."""
     status = (folder / name).lstat()
     if not stat.S_ISREG(status.st_mode):
         raise UserError(f"{name}: must be a regular file, not a link")
@@ -302,9 +312,9 @@ def list_caches(command: Sequence[str] | None, fetches: Sequence[Fetch]) -> list
 def copy_cache(cache: Path, target: Path) -> None:
     """Copy a cache folder, if it exists.
 
-    What cannot be copied is left out, such as a file that nobody may read or that the user's package manager removes
-    during the copy: package managers fetch what their cache does not have. Raises `Shortage` if the disk is full or the
-    machine lacks another resource.
+    Leave out what cannot be copied, such as a file that the referee may not read, or that the user's package manager
+    removes during the copy. This does no harm, because package managers fetch what their cache does not have. Raises
+    `Shortage` if the disk is full or the machine lacks another resource.
     """
     left_out = require_home() / _GO_REPOSITORIES
     with suppress(UserError), copy_errors(target):
@@ -319,9 +329,12 @@ def copy_cache(cache: Path, target: Path) -> None:
 
 
 def _copy_cached_file(source: str, target: str) -> None:
-    """Copy a file of a cache; see `copy_cache`. `copytree` goes on after an `OSError`, but not after a `Shortage`."""
+    """Copy a file of a cache, or leave it out; see `copy_cache`.
+
+    A `Shortage` ends the whole copy at once. The OSError behind it would not: `copytree` goes on after an OSError.
+    """
     try:
         with copy_errors(Path(target)):
             shutil.copy2(source, target)
     except UserError:
-        Path(target).unlink(missing_ok=True)  # the part that was read
+        Path(target).unlink(missing_ok=True)  # it may have a part of the source
