@@ -11,14 +11,14 @@ The process ends when no other process is left in the sandbox, or when the sandb
 --relay SOCKET PORT           forward PORT of the sandbox's loopback address to the UNIX socket SOCKET, for bots whose
                               gRPC supports only TCP
 --sysinfo MIB ASKING REFUSING
-                              answer the system call sysinfo instead of the kernel. The kernel would tell the program
-                              how many processes the whole machine runs and how much memory they share. The answer
-                              describes an idle machine with MIB of memory, because runtimes choose the size of their
-                              heap by it. ASKING and REFUSING are system call filters as hexadecimal digits. ASKING
-                              passes each call on to this process. If the kernel cannot do that, REFUSING refuses
-                              the call
+                              let this process answer the system call sysinfo. The kernel's own answer would tell the
+                              program how many processes the whole machine runs and how much memory they share. This
+                              process describes an idle machine with MIB MiB of memory, because runtimes choose the
+                              size of their heap by the machine's memory. ASKING and REFUSING are system call filters
+                              as hexadecimal digits. ASKING passes each call of sysinfo on to this process. If the
+                              kernel cannot do that, REFUSING refuses these calls
 --open-files NUMBER           limit the file descriptors of the program and of each process that it starts. The shim
-                              and bubblewrap need more descriptors than the program, so the limit is set here
+                              does not set this limit: the shim and bubblewrap may need more descriptors than it allows
 --processes NUMBER            limit the processes and threads of the sandbox, this process included. From Linux 5.14 on,
                               a limit that is set in the user namespace of the sandbox counts only the sandbox. An older
                               kernel counts all processes of the user
@@ -56,7 +56,8 @@ def main() -> None:
     options, command = sys.argv[2:end], sys.argv[end + 1 :]
     os.set_inheritable(report, False)  # noqa: FBT003 - the function takes no keywords
     _LIBC.prctl(_PR_SET_DUMPABLE, 0)  # hides this process's memory from the program
-    # without Python's handler, the kernel drops this signal if a process of the sandbox sends it to process 1
+    # Remove Python's handler of SIGINT. If process 1 has no handler, the kernel drops a SIGINT that a process of the
+    # sandbox sends to process 1.
     _LIBC.signal(_SIGINT, None)
     os.umask(0o022)
     if "--relay" in options:
@@ -98,12 +99,12 @@ def _start(command: list[str], report: int, limits: dict[int, int]) -> int:
     Args:
         command: the program and its arguments.
         report: the file descriptor for the error.
-        limits: the resource limits of the program that differ from those of this process, by their kinds.
+        limits: the resource limits to set for the program, by their kinds. This process keeps its own limits.
     """
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
-        # the referee can stop this process group, and `init.py` is not in it
+        # the program gets its own process group, so that the referee can stop it without `init.py`
         os.setpgid(0, 0)
         # Python ignores these signals; the program must get the default handlers
         for ignored in (_SIGPIPE, _SIGXFSZ):
@@ -125,7 +126,7 @@ def _start(command: list[str], report: int, limits: dict[int, int]) -> int:
 
 
 def _limit(kind: int, number: int) -> None:
-    """Set a resource limit to a number, or to the lower number that this process may have at most."""
+    """Set a resource limit to `number`, or to the hard limit of this process if the hard limit is lower."""
     _, most = resource.getrlimit(kind)
     if most != resource.RLIM_INFINITY:
         number = min(number, most)
@@ -144,7 +145,10 @@ def _wait_for_all(program: int, report: int) -> None:
 
 
 def _filter_calls(asking: bytes, refusing: bytes) -> int:
-    """Set the filter `asking` and return its listener. If that fails, set `refusing` and return -1."""
+    """Set the filter `asking`, and return its listener: the file descriptor from which this process reads the calls.
+
+    If that fails, set the filter `refusing` and return -1.
+    """
 
     class Program(ctypes.Structure):
         _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
@@ -174,7 +178,7 @@ def _emulate_sysinfo(listener: int, memory: int) -> None:
 
 
 def _write_sysinfo(listener: int, call: int, pid: int, address: int, memory: int) -> int:
-    """Write a `struct sysinfo` into the memory of a process; return the error number of the call."""
+    """Write a `struct sysinfo` into the memory of a process. Return the error number for the caller; 0 for success."""
     uptime, one_byte = int(time.clock_gettime(time.CLOCK_BOOTTIME)), 1
     loads, other_memory, processes, high_memory = (0, 0, 0), (0, 0, 0, 0), 1, (0, 0)
     fields = (uptime, *loads, memory, memory, *other_memory, processes, *high_memory, one_byte)
@@ -184,7 +188,7 @@ def _write_sysinfo(listener: int, call: int, pid: int, address: int, memory: int
     except OSError:
         return errno.EPERM  # the caller has hidden its memory, or the kernel refuses access to it
     try:
-        # fails if the caller is gone, because then another process may have the pid
+        # raises OSError if the caller is gone: then `file` may belong to another process with the same pid
         fcntl.ioctl(listener, _IS_VALID, struct.pack("Q", call))
         written = os.pwrite(file, content, address)
     except (OSError, OverflowError):
@@ -195,7 +199,7 @@ def _write_sysinfo(listener: int, call: int, pid: int, address: int, memory: int
 
 
 def _serve_loopback(socket_path: str, port: int) -> None:
-    """Forward all connections to `port` to the UNIX socket, in threads."""
+    """Accept connections at `port`, and forward each of them to the UNIX socket, in threads."""
     from socket import AF_UNIX, create_server, socket  # noqa: PLC0415 - few programs need it
     from threading import Thread  # noqa: PLC0415
 

@@ -38,13 +38,13 @@ _USER_NAMESPACES = (
     " sysctl kernel.apparmor_restrict_unprivileged_userns=0; in a container, run it with"
     " --security-opt seccomp=unconfined --security-opt apparmor=unconfined --cap-add SYS_ADMIN"
 )
-_MEND = "mend what the reason names"
+_MEND = "fix the problem that the reason names"
 _VERSION_LIMIT_S = 5.0
 """How long to wait for the version of a bubblewrap."""
 _PYTHON = Path(sys.executable).resolve()
 _CGROUPS = (
-    "let the referee make cgroups, also of version 2: run it as root, or in a service with Delegate=yes"
-    " (systemd-run --user --scope -p Delegate=yes referee …)"
+    "let the referee make cgroups, among them those of version 2: run it as root, or in a service"
+    " with Delegate=yes (systemd-run --user --scope -p Delegate=yes referee …)"
 )
 
 
@@ -52,8 +52,10 @@ async def select_isolation(wanted: Rung | None = None, required: Rung | None = N
     """Return the isolation for bots on this machine.
 
     Raises UserError if the machine does not give the wanted rung or the required one, or if `wanted` is weaker
-    than `required`. Raises UserError also if the machine is too slow for the tests of a rung, or lacks a resource for
-    them; its `__cause__` is then the Shortage or OSError. Only a test with a result lowers the rung.
+    than `required`.
+
+    Raises UserError also if the machine is too slow for the tests of a rung, or lacks a resource for them. So a lack of
+    time or resources does not lower the rung. The `__cause__` of this error is the Shortage or OSError.
 
     Args:
         wanted: the rung to use; None for the strongest rung of this machine.
@@ -71,7 +73,8 @@ async def select_isolation(wanted: Rung | None = None, required: Rung | None = N
 def make_launcher(isolation: Isolation) -> Launcher:
     """Return the launcher for an isolation that `select_isolation` returned on this machine.
 
-    Raises VoidGame if bubblewrap was removed since then, or if cgroups with fewer controllers are found.
+    Raises VoidGame if bubblewrap was removed since then. Raises VoidGame also if programs had cgroups in the tests, but
+    this process cannot create cgroups with all controllers of the tests.
     """
     cgroups = Cgroups(()) if isolation.controllers is None else _find_cgroups(isolation.controllers)
     match isolation.rung:
@@ -89,7 +92,13 @@ def make_launcher(isolation: Isolation) -> Launcher:
 
 
 def _find_cgroups(tested: frozenset[str]) -> Cgroups:
-    """Return the cgroups of this process. Raises VoidGame if they lack a controller that the isolation was tested with."""
+    """Return the object that creates the cgroups of this process.
+
+    Raises VoidGame if it can create none, or if they lack a controller of `tested`.
+
+    Args:
+        tested: the controllers with which the isolation was tested.
+    """
     found = Cgroups.find()
     if found.can_create and tested <= found.controllers:
         return found
@@ -102,10 +111,13 @@ def _find_cgroups(tested: frozenset[str]) -> Cgroups:
 
 
 async def _find_or_stop(wanted: Rung | None) -> Isolation:
-    """Return the isolation on the wanted rung or on the strongest one. Raises UserError if the machine lacks a resource."""
+    """Call `_find_exactly`, or without a wanted rung `_find_strongest`, and return the isolation.
+
+    Raises UserError if the machine is too slow or lacks a resource.
+    """
     try:
         found = await _find_strongest() if wanted is None else await _find_exactly(wanted)
-        if found.refusals:  # a shortage may be the reason
+        if found.refusals:  # a shortage may be the real reason of a refusal
             check_capacity()
     except (Shortage, OSError) as error:
         if isinstance(error, OSError) and error.errno not in SHORTAGES:
@@ -120,7 +132,8 @@ async def _find_or_stop(wanted: Rung | None) -> Isolation:
 async def _find_strongest() -> Isolation:
     """Return the isolation on the strongest rung that this machine gives.
 
-    On Linux it contains a refusal for each stronger rung, elsewhere one refusal for all of them.
+    On Linux, the isolation contains a refusal for each stronger rung. On other systems, it contains a single refusal,
+    for `uid`.
     """
     if sys.platform != "linux":
         return replace(
@@ -142,8 +155,8 @@ async def _find_strongest() -> Isolation:
 async def _find_exactly(wanted: Rung) -> Isolation:
     """Return the isolation on the wanted rung.
 
-    If the machine does not give that rung, return a weaker one with the refusals: instead of `full` the strongest rung of
-    the machine, instead of `namespaces` or `uid` always `none`.
+    If the machine does not give that rung, return the isolation on a weaker rung, with the refusals. If `full` was
+    wanted, this is the strongest rung of the machine. If `namespaces` or `uid` was wanted, it is always `none`.
     """
     match wanted:
         case Rung.FULL:
@@ -162,7 +175,8 @@ async def _find_exactly(wanted: Rung) -> Isolation:
 async def _try_bubblewrap(cgroups: Cgroups) -> Isolation | tuple[str, str]:
     """Return the isolation that the newest working bubblewrap gives, on the rung `full` or `namespaces`.
 
-    If no bubblewrap gives one of these rungs, return the reasons and advice. Raises Shortage as `probe` does.
+    If no bubblewrap gives one of these rungs, return the reasons and advice. Raises Shortage if the machine is too slow
+    or lacks a resource.
     """
     bwraps = find_bubblewraps()
     if not bwraps:
@@ -172,7 +186,7 @@ async def _try_bubblewrap(cgroups: Cgroups) -> Isolation | tuple[str, str]:
             lease.release()
     except Shortage:
         raise
-    except VoidGame as error:  # the same for each bubblewrap
+    except VoidGame as error:  # every bubblewrap would fail for this reason
         return str(error), _MEND
     refused: dict[str, list[str]] = {}  # the bubblewraps, by reason
     for bwrap in bwraps:

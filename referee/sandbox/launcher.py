@@ -81,11 +81,11 @@ class RunningProgram(Protocol):
 
     @property
     def scheduler(self) -> Scheduler:
-        """Sets when the process tree gets a core. All methods of the program also work while it is stopped."""
+        """Sets when the process tree gets a core. While it is stopped, all methods of this class still work."""
         ...
 
     def terminate(self) -> None:
-        """Send SIGTERM to the program and its process group. A stopped program gets it when it runs again."""
+        """Send SIGTERM to the program and its process group. A stopped program gets the signal only when it runs again."""
         ...
 
     def list_others(self) -> list[str]:
@@ -96,29 +96,34 @@ class RunningProgram(Protocol):
         ...
 
     def usage(self) -> TotalUsage:
-        """Return what the process tree has used since the start. A call before and after each game is cheap."""
+        """Return what the process tree has used since the start.
+
+        A call is cheap enough to be made before and after each game.
+        """
         ...
 
     def busy_ns(self) -> int | None:
-        """Return the CPU time of the process tree in ns, or None if all threads of the tree sleep now.
+        """Return the CPU time of the process tree in ns; None if no thread of the tree runs or waits for a core now.
 
-        At a deadline, `bots/clock.py` uses this to decide whether a missing reply is late. A program that
-        sleeps (None) gets no more time. A program that runs or waits for a core gets some more CPU time.
+        At a deadline, `bots/clock.py` uses this to decide whether a program gets more time for a missing reply. If the
+        result is None, the program gets no more time. Otherwise it gets some more CPU time.
 
-        The CPU time includes ended threads. It includes an ended process only if its parent has waited for it. A call
-        takes about 20 µs for each thread. Where the kernel does not limit processes, a tree with more threads than
-        its limit and `SPARE_PROCESSES` counts as running, and its threads are not read one by one.
+        The CPU time of ended threads is included. The CPU time of an ended process is included only after the parent
+        has waited for this process. A call takes about 20 µs for each thread.
+
+        If the kernel does not limit the number of processes, a tree may have more threads than its limit plus
+        `SPARE_PROCESSES`. Such a tree counts as running, and its threads are not read one by one.
         """
         ...
 
     async def breach(self) -> Forfeit | VoidGame | None:
-        """Return a fault if the process tree exceeds its limit of memory or processes, otherwise None.
+        """Return a `Forfeit` if the process tree exceeds its limit of memory or processes.
 
-        If the kernel has ended a process of the tree because the machine lacks memory, or if the machine
-        lacks a thread to measure the tree, return a `VoidGame`.
+        Return a `VoidGame` if the kernel has ended a process of the tree because the machine lacks memory, or if the
+        machine lacks a thread to measure the tree. Otherwise return None.
 
         The method is cheap enough for two calls each second. Call it once more after the program has ended, because
-        an exceeded limit may have ended the program.
+        the kernel may have ended the program at a limit.
         """
         ...
 
@@ -130,12 +135,13 @@ class RunningProgram(Protocol):
 class Output:
     """Read one output of a process (standard output or standard error) all the time, and keep its first and last bytes.
 
-    So the process never waits for a full pipe. At most `head_bytes + 2 * kept_bytes` bytes are in memory.
+    If nothing read the output, the process would wait as soon as its pipe is full. This object keeps at most
+    `head_bytes + 2 * kept_bytes` bytes.
 
     Args:
         kept_bytes: how many bytes from the end of the output are kept.
         head_bytes: how many bytes from the beginning of the output are kept too.
-        on_chunk: called with all that is read.
+        on_chunk: called with each chunk that is read.
     """
 
     def __init__(
@@ -156,7 +162,8 @@ class Output:
         """Read a pipe to its end. Run this as a task, and cancel the task when the process is gone."""
         while chunk := await pipe.read(_CHUNK_BYTES):
             self.add(chunk)
-            await asyncio.sleep(0)  # a pipe that is never empty would block the event loop
+            # without this pause, a pipe that is never empty would block the event loop
+            await asyncio.sleep(0)
 
     def add(self, chunk: bytes) -> None:
         """Append a chunk. Drop the oldest bytes if there are more than `2 * kept_bytes`."""
@@ -175,13 +182,16 @@ class Output:
         return bytes(self._bytes[-self._kept_bytes :])
 
     def tail(self, size: int) -> str:
-        """Return the last `size` bytes as text. Escape control characters except line ends and tabs."""
+        """Return the last `size` bytes as text, or fewer if fewer are kept. Escape control characters except line ends and tabs."""
         if self.total == len(self._head) + len(self._bytes):
             return _as_text((self._head + self._bytes)[max(0, self.total - size) :])
         return _as_text(self._bytes[max(0, len(self._bytes) - size) :])
 
     def text(self) -> str:
-        """Return all kept bytes as text, escaped as in `tail`. A line says how many bytes were left out in between."""
+        """Return the first and the last bytes of the output as text, escaped as in `tail`.
+
+        If bytes between them are left out, a line says how many.
+        """
         last = self.last_bytes()
         left_out = self.total - len(self._head) - len(last)
         if not left_out:
@@ -232,15 +242,15 @@ class Launcher(Protocol):
         ...
 
     def reap(self) -> None:
-        """Remove the zombies of orphan processes that have ended. A call after each game is cheap."""
+        """Remove the zombies of orphan processes that have ended. A call is cheap enough to be made after each game."""
         ...
 
 
 async def list_left_running(program: RunningProgram) -> list[str]:
-    """Return the names of a program's other processes that still run. Call this when the program has ended.
+    """Return the names of the processes that a program has left running. Call this when the program has ended.
 
-    Waits up to one second for these processes. If all of them exit in time, the list is empty. Control characters in
-    the names are escaped.
+    Waits up to one second until these processes exit. If all of them exit in time, the list is empty. Control
+    characters in the names are escaped.
     """
     for _ in range(_EXIT_CHECKS):
         if not program.list_others():

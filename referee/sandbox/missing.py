@@ -34,7 +34,7 @@ _NOT_FOUND = re.compile(
 )
 """Matches the message of a shell or of `env` that a program cannot be found."""
 _MISSING_LIBRARY = re.compile(
-    r"fatal error: '?([\w./+-]+\.h\w*)'?(?:: No such file| file not found)"  # a compiler: a header
+    r"fatal error: '?([\w./+-]+\.h\w*)'?(?:: No such file| file not found)"  # a compiler, about a header
     r"|cannot find -l([\w+-]+)|unable to find library -l([\w+-]+)"  # a linker
     r"|provided by \"(\w+)\" with any of|Could NOT find (\w+)|By not providing \"Find(\w+)\.cmake"  # CMake
     r"|[Nn]o package '([\w.+-]+)' found|Package '?([\w.+-]+)'?,? (?:was )?(?:required by [^\n,]{1,200}, )?not found"  # pkg-config
@@ -54,11 +54,12 @@ _LIBRARIES = {
     "zlib": "zlib: `apt install zlib1g-dev`",
     "z": "zlib: `apt install zlib1g-dev`",
 }
-"""What to install for each well-known library of C++, by the beginning of its name or of its headers."""
+"""What to install for each well-known C++ library, by the beginning of its name or of the paths of its headers, in lower case. A
+name that begins with `z` is zlib's only if no letter follows."""
 
 
 def how_to_install(program: str) -> str:
-    """Return a sentence that says that `program` is missing and, for well-known programs, how to install it."""
+    """Return a message that `program` is missing. For a well-known program, the message also says how to install it."""
     known = _PACKAGES.get(program)
     return (
         f"{program} is not installed; it belongs to {known}"
@@ -68,13 +69,15 @@ def how_to_install(program: str) -> str:
 
 
 def find_missing_program(output: str) -> str | None:
-    """Return the program that a shell last reported as missing in `output`; None if no message reports one."""
+    """Return the program that is missing according to the last such message of a shell or of `env` in `output`, otherwise None."""
     found = _NOT_FOUND.findall(output)
     return found[-1] if found else None
 
 
 def find_missing_library(output: str) -> str | None:
-    """Return what to install for the first well-known library that a C++ build does not find; None if there is none.
+    """Return a message with a missing C++ library and how to install it; None if `output` names no well-known library.
+
+    If several well-known libraries are missing, the message is about the first one.
 
     Args:
         output: the output of compiler, linker, CMake or pkg-config.

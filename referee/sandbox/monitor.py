@@ -23,18 +23,19 @@ from referee.sandbox.process_tree import PROCESS_TREES, read_proc_file
 T = TypeVar("T")
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _CPUCLOCK_SCHED = 2
-"""Linux's flag for the CPU clock of a whole process; see `clock_getcpuclockid`."""
+"""Linux's value for the exact CPU time in the id of a CPU clock. The id without the flag 4 means the clock of a whole process;
+see `clock_getcpuclockid`."""
 _PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
 MONITOR_PERIOD_S = 0.5
 """The time between two checks of a program that is in use."""
 _RESIDENT_MULTIPLE = 16
 """The resident memory of a process tree may be at most this multiple of its memory limit. Shared memory counts in each mapping.
 
-The kernel takes about 40 ms for each mapped GiB to count shared memory once, even if all of it is the same few pages.
-This multiple limits that time, and is enough for 16 processes that share all their memory.
+To count shared memory only once, the kernel takes about 40 ms for each mapped GiB, even if all mappings show the same
+few pages. This multiple limits that time. It is enough for 16 processes that share all their memory.
 """
 _ENDED_PER_PROCESS = 16
-"""How many orphan processes may end between two checks, for each process that may run at once."""
+"""The number of orphan processes that end between two checks may be at most this multiple of the limit of processes."""
 _IDLE_PERIODS = 10
 """An idle program is checked only once in this many periods."""
 
@@ -52,7 +53,7 @@ class _ProcessStat(NamedTuple):
     """Three values from /proc/PID/stat."""
 
     threads: int
-    """The number of threads; 0 for a zombie, unless it has other threads than the main one."""
+    """The number of threads that have not ended. A zombie has such threads if its main thread has ended before them."""
     cpu_ticks: int
     """CPU time in units of `_TICK_S`. Includes the time of ended children that the process has waited for."""
     memory_kib: int
@@ -90,8 +91,8 @@ class ResourceMonitor:
     async def breach(self) -> Forfeit | Shortage | None:
         """Return the fault if the tree exceeds its limit of memory or processes now, otherwise None.
 
-        It is also a fault if too many short-lived processes of the tree have ended since the last call. If the machine lacks a
-        thread to measure the memory, return a `Shortage`.
+        It is also a fault if too many orphan processes of the tree have ended since the last call. If the machine lacks
+        a thread to measure the memory, return a `Shortage`.
         """
         current, limit = self.measure(), self._limits.processes
         if "memory" not in self._kernel_limits:
@@ -106,7 +107,7 @@ class ResourceMonitor:
         ended = PROCESS_TREES.count_ended(self._pid)
         if ended > limit * _ENDED_PER_PROCESS:
             most = limit * _ENDED_PER_PROCESS
-            detail = f"the program has left {ended} short-lived processes since the last check; at most {most} are allowed"
+            detail = f"{ended} orphan processes of the program have ended since the last check; at most {most} are allowed"
             return Forfeit(Cause.TOO_MANY_PROCESSES, Evidence(detail=detail))
         return None
 
@@ -125,7 +126,7 @@ class ResourceMonitor:
                 f" at most {_RESIDENT_MULTIPLE} times its limit of {limit_mib} MiB are allowed"
             )
             return Forfeit(Cause.OOM, Evidence(detail=detail))
-        # in a thread, because the kernel can take a second if the program maps the same memory many times
+        # measure in a thread, because the kernel can take a second if the program maps the same memory many times
         taken_kib = await _measure_in_thread(_total_proportional_kib, self._limited_members())
         if isinstance(taken_kib, Shortage):
             return taken_kib
@@ -144,7 +145,8 @@ class ResourceMonitor:
 
     def busy_ns(self) -> int | None:
         """See `RunningProgram.busy_ns`."""
-        # To read thousands of threads here would block the event loop. The next call of `breach` makes the bot forfeit.
+        # A tree with too many threads counts as busy: reading thousands of them here would block the event loop. The
+        # next call of `breach` makes the bot forfeit.
         is_busy = self._has_too_many(self._measure_members())
         if not is_busy:
             self.find_members()
@@ -181,7 +183,7 @@ def _read_stat(pid: int) -> _ProcessStat | None:
         fields = read_proc_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     except OSError:
         return None
-    threads = int(fields[17]) - (fields[0] == b"Z")  # a zombie is its own main thread
+    threads = int(fields[17]) - (fields[0] == b"Z")  # the kernel still counts the ended main thread
     cpu_ticks = sum(map(int, fields[11:15]))
     return _ProcessStat(max(0, threads), cpu_ticks, int(fields[21]) * _PAGE_KIB)
 
@@ -235,7 +237,7 @@ def _parse_kib(lines: bytes, name: bytes) -> int:
 
 
 async def _measure_in_thread(measure: Callable[[T], int], argument: T) -> int | Shortage:
-    """Return what `measure` returns in a thread. If the machine lacks a thread, return a `Shortage`."""
+    """Call `measure` in a thread and return its result. If the machine lacks a thread, return a `Shortage`."""
     try:
         return await asyncio.to_thread(measure, argument)
     except RuntimeError as error:
@@ -248,7 +250,9 @@ async def _measure_in_thread(measure: Callable[[T], int], argument: T) -> int | 
 async def wait_for_breach(
     program: RunningProgram, folder: ProgramFolder, limits: Limits, *, is_in_use: Callable[[], bool]
 ) -> Forfeit | VoidGame:
-    """Wait until a program exceeds a limit or the machine lacks memory, and return the failure. Cancel this call when the program ends.
+    """Wait until a program exceeds a limit, or the machine lacks memory or a thread, and return the failure.
+
+    Cancel this call when the program ends.
 
     Args:
         program: the running program.

@@ -6,9 +6,10 @@ system at `_PREPARED`, in a private mount namespace. There it copies single file
 shown as an overlay, a copy or a new device file is shown by a bind mount.
 
 Most system-wide files of /proc contain counters of the whole machine. A program could send bits with these counters:
-it starts processes, and a program in another sandbox sees that their number has grown. So a sandbox covers all files
-and folders of /proc except those that are known to carry no bits. A covered file is empty, or has plausible contents
-if runtimes of programming languages read it.
+it starts processes, and a program in another sandbox sees that the counter has grown. So a sandbox covers the
+system-wide folders of /proc, and the system-wide files that everybody may read, except those that are known to carry no
+bits (`_CONSTANT_FILES` and `_OWN_FOLDERS`). A covered file is empty, or has plausible contents if runtimes of
+programming languages read it.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ import psutil
 from referee.sandbox import Limits
 
 _PREPARED = Path("/sys")
-"""Where the shim mounts its own, empty file system, in which it prepares files. It hides /sys, which no program needs."""
+"""Where the shim mounts an empty file system, in which it prepares files. This mount hides /sys, which no program needs."""
 _FIRST_CONTENT = 5
-"""The file descriptor of the first pipe with the content of a file. The shim's option --sandbox says what 3 and 4 are."""
+"""The file descriptor of the first pipe with the content of a file. Descriptor 3 is the report pipe, and 4 is the pipe with the
+system call filter; see the option --sandbox of `shim.py`."""
 _DEVICES = ("full", "null", "random", "tty", "urandom", "zero")
 """The device files that bubblewrap shows in /dev."""
 _TRIAL_LIMIT_S = 10.0
@@ -55,10 +57,11 @@ _CONSTANT_FILES = frozenset(
         "version_signature",
     }
 )
-"""The files of /proc through which bots cannot talk to each other. Some do not change while bots play, others contain only
-what the program itself has caused. The exception is `cpuinfo`: its frequencies change (see the README of this package)."""
+"""The files of /proc through which bots cannot send bits, because they do not change while bots play. The exception is `cpuinfo`:
+its frequencies change (see the README of this package)."""
 _OWN_FOLDERS = frozenset({"sys", "sysvipc"})
-"""The folders of /proc that contain settings, or only what the program itself has caused."""
+"""The folders of /proc that a sandbox does not cover as a whole. `sys` contains mostly settings (see `_COUNTING_FOLDERS`), and
+`sysvipc` lists only what the program itself has made."""
 _COUNTING_FOLDERS = ("sys/fs", "sys/kernel/pty")
 """The folders in /proc/sys that contain not only settings but also counts, such as the number of open files."""
 
@@ -96,7 +99,7 @@ class Overlays:
                     words, check=False, capture_output=True, timeout=_TRIAL_LIMIT_S
                 )
             except subprocess.TimeoutExpired as error:
-                # the answer is unknown, so it must not be kept
+                # the trial has no result, so keep none: the next call tries again
                 raise OSError(
                     f"the trial of an overlay did not end within {_TRIAL_LIMIT_S:g} s"
                 ) from error
@@ -104,10 +107,10 @@ class Overlays:
 
 
 class Mounts:
-    """Chooses how one sandbox shows each file, and collects the options of the shim for it.
+    """Chooses how one sandbox shows each file, and collects the shim's options that prepare the files.
 
-    If the referee is root, bubblewrap runs as another user, who may not be able to reach a file at its own path. Then
-    the shim shows the file below `_PREPARED`. The shim passes the contents of new files through pipes.
+    If the referee is root, bubblewrap runs as another user. If this user cannot reach a file at its own path, the shim
+    shows the file below `_PREPARED`. The shim passes the contents of new files to bubblewrap through pipes.
 
     Args:
         uid: the user of the program; None if bubblewrap runs as the referee's user.
@@ -135,7 +138,7 @@ class Mounts:
         return self._uid is None or all(map(_others_can_enter, path.parents))
 
     def source(self, path: Path) -> str:
-        """Return where bubblewrap's user reaches `path` itself, not a copy: at `path`, or at a bind mount in `_PREPARED`."""
+        """Return a path at which bubblewrap's user reaches the original of `path`: `path` itself, or a bind mount in `_PREPARED`."""
         if path not in self._sources:
             reachable = self.is_reachable(path)
             self._sources[path] = str(path) if reachable else self._prepare("--bind", path)
@@ -153,7 +156,10 @@ class Mounts:
         return [*sources, "--ro-overlay", str(path)]
 
     def show_devices(self) -> list[str]:
-        """Return bubblewrap's options that replace the device files in /dev, which all sandboxes share otherwise."""
+        """Return bubblewrap's options that replace the device files in /dev by those that the shim creates.
+
+        If the referee is not root, return no options. Then all sandboxes share the device files of the machine.
+        """
         if self._uid is None:
             return []
         words = []
@@ -169,7 +175,7 @@ class Mounts:
     def _can_overlay(self, folder: Path, empty: Path) -> bool:
         """Return whether a folder can be shown as an overlay.
 
-        The kernel refuses overlays of folders with mounts inside, and layers of which one contains the other.
+        The kernel refuses an overlay if something is mounted inside the folder, or if one layer contains the other.
         """
         inside = f"{folder.resolve()}/"
         obstacles = (*self._mount_points, str(empty.resolve()))
@@ -190,9 +196,9 @@ def _others_can_enter(folder: Path) -> bool:
 
 
 def frozen_files(limits: Limits) -> dict[Path, bytes]:
-    """Return the files that a sandbox shows in the place of those in /proc, with their contents.
+    """Return the files of /proc that a sandbox covers, each with the content that the sandbox shows instead.
 
-    Most are empty. The others describe an idle machine that has as much memory as the program's limit.
+    Most contents are empty. The others describe an idle machine that has as much memory as the program's limit.
     """
     contents = {
         "loadavg": "0.00 0.00 0.00 1/1 1\n",
@@ -205,7 +211,7 @@ def frozen_files(limits: Limits) -> dict[Path, bytes]:
 
 @cache
 def hidden_folders() -> tuple[Path, ...]:
-    """Return the folders of /proc that a sandbox shows without content."""
+    """Return the folders of /proc that a sandbox covers with empty folders."""
     folders = [entry.name for entry in os.scandir(_PROC) if entry.is_dir(follow_symlinks=False)]
     hidden = [name for name in folders if not name.isdecimal() and name not in _OWN_FOLDERS]
     return tuple(

@@ -1,12 +1,13 @@
 """Read an output of an untrusted program from a pipe, so that the program cannot block the event loop.
 
-A program can block the referee while it reads the program's output:
+A program could block the referee in two ways while the referee reads the program's output:
 
-- Through a UNIX socket it can send file descriptors, and the kernel closes them in the reader. Closing a TCP socket with the
-  option SO_LINGER takes as long as the program has chosen. So the output goes through a pipe, which carries no descriptors.
-- A program that calls `splice` or `sendfile` from an empty socket into a pipe holds the lock of the pipe while it waits. Then
-  each call that reads or closes the pipe waits too, even in non-blocking mode, until the program is killed. So each pipe has a
-  thread of its own, and nothing else reads or closes the pipe.
+- If the output came through a UNIX socket, the program could send file descriptors too, and the kernel would close them in
+  the referee. Closing a TCP socket with the option SO_LINGER takes as long as the program has chosen. So the output goes
+  through a pipe, which carries no descriptors.
+- If a program calls `splice` or `sendfile` from an empty socket into a pipe, the call waits for data, and meanwhile holds the
+  lock of the pipe. Then each call that reads or closes the pipe waits too, even in non-blocking mode. That can last until the
+  program is killed. So each pipe has a thread of its own, and nothing else reads or closes the pipe.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ OUTPUT_THREADS = OutputThreads()
 class _OutputPipe(asyncio.ReadTransport):
     """Gives the bytes that a thread reads from a pipe to a `StreamReader`.
 
-    Only the `StreamReader` keeps this object alive; the thread has a weak reference. So the thread ends with the output, with
-    this process, or at the first chunk after nobody uses the `StreamReader` any more.
+    Only the `StreamReader` keeps this object alive, because the thread has only a weak reference. The thread ends when the output
+    ends or this process ends. If nobody uses the `StreamReader` any more, the thread ends at the next chunk.
     """
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
@@ -77,9 +78,9 @@ class _OutputPipe(asyncio.ReadTransport):
         self._is_paused = False
         self._wanted: SimpleQueue[None] = SimpleQueue()
         """Gets an item for each chunk that the thread may read. When nobody uses the reader any more, the callback of the weak reference
-        below puts one more item, so that the thread wakes up and ends. This callback can run in the middle of another `put`; of
-        Python's queues only `SimpleQueue` allows that."""
-        # with `self` in the callback, the thread would keep this object alive
+        below puts one more item, so that the thread wakes up, reads once more and ends. This callback can run in the middle of
+        another `put`. Of Python's queues, only `SimpleQueue` allows that."""
+        # the callback must not contain `self`: the thread holds the callback, so it would keep this object alive
         wanted = self._wanted
         feed_ref = weakref.WeakMethod(self._feed, lambda _: wanted.put(None))
         reading_end, self.writing_end = os.pipe()
@@ -106,7 +107,7 @@ class _OutputPipe(asyncio.ReadTransport):
         self._wanted.put(None)
 
     def _feed(self, chunk: bytes) -> None:
-        """Pass a chunk to the reader, in the event loop; an empty one at the end of the output."""
+        """Pass a chunk to the reader. Called in the event loop. An empty chunk means the end of the output."""
         reader = self._reader_ref()
         if reader is None:
             return
@@ -132,7 +133,7 @@ def _read_output(
     wanted.get()
     native_id = threading.get_native_id()
     OUTPUT_THREADS.native_ids.add(native_id)
-    # in this thread, because `close` can wait for the lock of the pipe
+    # close it in this thread, because `close` can wait for the lock of the pipe
     os.close(writing_end)
     counted_ns = 0
     try:
@@ -145,7 +146,7 @@ def _read_output(
                 counted_ns = used_ns
                 time.sleep(_PAUSE_S)
                 wanted.get()
-        # only now, so that whoever sees the end finds the pipe closed
+        # report the end only after the pipe is closed, so that nobody sees the end while the pipe is still open
         if feed := feed_ref():
             loop.call_soon_threadsafe(feed, b"")
     except RuntimeError:

@@ -46,9 +46,10 @@ _LIMITS = Limits(memory_mib=48, processes=16, cpus=1.0, scratch_mib=4)
 _LOW_CPUS = 0.05
 """A CPU limit that a busy program exceeds at once."""
 _COMPETE_NS = 20_000_000
-"""The CPU time for which the probe competes with a program that must leave the core to others."""
+"""In a competition, the probe computes on one core until it has used this CPU time. A program that runs on the same core must
+leave the core to the probe meanwhile."""
 _COMPETITIONS = 5
-"""The maximum number of such competitions. The first one that the program loses decides."""
+"""The maximum number of competitions. There are no more after the first one that the program loses."""
 _IDLE_SHARE = 0.25
 """A program with a larger share does not leave the core to others. With normal scheduling it gets at least half."""
 _PROBE_LIMIT_S = 60.0
@@ -63,7 +64,7 @@ async def probe(launcher: SandboxLauncher | UidLauncher) -> tuple[ProbeResult, .
     """Start the programs of the probe with the launcher, and return a result for each protection.
 
     Raises Shortage if the probe takes too long or the machine lacks resources. Raises another VoidGame, or `Forfeit`, if
-    the launcher cannot start a program for another reason.
+    the launcher cannot start a program for another reason, or if the program ends before it has reported its results.
     """
     with ExitStack() as stack:
         folder = stack.enter_context(
@@ -73,8 +74,8 @@ async def probe(launcher: SandboxLauncher | UidLauncher) -> tuple[ProbeResult, .
         try:
             async with asyncio.timeout(_PROBE_LIMIT_S):
                 results = await _try_forbidden_acts(launcher, folder, stack)
-                # Run this after the acts: when one program is killed, orphan processes with an unknown
-                # owner are killed too, and they may belong to the other program.
+                # Run this after the acts, not at the same time: when the program of the acts is killed, all
+                # orphan processes with an unknown owner are killed too, and these could belong to the program here.
                 dies = await _kill_parent(launcher, folder)
                 results[Protection.DIES_WITH_REFEREE] = dies
         except TimeoutError:
@@ -89,13 +90,13 @@ async def probe(launcher: SandboxLauncher | UidLauncher) -> tuple[ProbeResult, .
 def _prepare_folder(folder: Path) -> None:
     """Create the program's own folder in `folder`, and let every user reach both.
 
-    The probe later creates the file `secret` in `folder`. Its access rights let every
-    user read this file, so only the isolation can hide it.
+    The probe later creates the file `secret` in `folder`. Every user can enter the folder, so that its access rights
+    do not hide the file. Only the isolation can hide it.
     """
     own = folder / "own"
     own.mkdir()
     make_reachable(own)  # also the folders above `folder`
-    folder.chmod(0o755)  # others may list it too, so that nothing but the isolation hides `secret`
+    folder.chmod(0o755)  # others may list it too
 
 
 async def _try_forbidden_acts(
@@ -184,10 +185,10 @@ async def _write_without_end(shared: str) -> None:
 
 
 def _harm_to(bystander: int) -> dict[str, list[str]]:
-    """Return what the program has done to the bystander, as successful attempts by the name of the protection.
+    """Return the attempts against the bystander that were successful, by the name of the protection.
 
-    The program itself cannot know that, because in its sandbox another process may have the pid of the bystander. If
-    the referee is process 1 of a container, all pids are low, so this is likely.
+    The program itself cannot know which attempts were successful, because in its sandbox another process may have the
+    pid of the bystander. If the referee is process 1 of a container, all pids are low, so this is likely.
     """
     status = Path(f"/proc/{bystander}/status").read_text()
     fields = dict(re.findall(r"^(ShdPnd|TracerPid):\s+(\w+)$", status, flags=re.MULTILINE))
@@ -248,7 +249,7 @@ def _judge(protection: Protection, tried: int, succeeded: Sequence[str]) -> Prob
 async def _try_stopping(program: RunningProgram, marker: str) -> ProbeResult:
     """Try to keep a busy program off a core, and then to stop it. Return the result for `IDLE_BOTS_STOPPED`."""
     program.scheduler.schedule(Scheduling.IDLE)
-    # Other load can make the share look larger, never smaller. So one small share is enough.
+    # Other load can only enlarge the share that the program seems to get. So one small share is enough.
     shares = (_compete(_marked_pids(marker)) for _ in range(_COMPETITIONS))
     leaves_core = any(share <= _IDLE_SHARE for share in shares)
     program.scheduler.schedule(Scheduling.STOPPED)
@@ -283,7 +284,7 @@ def _compete(pids: Collection[int]) -> float:
 
 
 async def _try_throttling(cgroup: Cgroup | None) -> ProbeResult:
-    """Lower the CPU limit of a busy program, and return for `CPU` whether the kernel throttles the program."""
+    """Lower the CPU limit of a busy program. Return the result for `CPU`: whether the kernel throttles the program."""
     if cgroup is None:
         return ProbeResult(Protection.CPU, State.OFF, "a bot can use all cores: it has no cgroup")
     before = cgroup.throttle_count
@@ -300,7 +301,10 @@ async def _try_throttling(cgroup: Cgroup | None) -> ProbeResult:
 
 
 async def _kill_parent(launcher: SandboxLauncher | UidLauncher, folder: Path) -> ProbeResult:
-    """Let a process play the referee and start a program, then kill it. Return the result for `DIES_WITH_REFEREE`."""
+    """Let a process play the referee and start a program on the rung. Kill the process, and look whether the program dies.
+
+    Return the result for `DIES_WITH_REFEREE`.
+    """
     marker = secrets.token_hex(8)
     environment = {"PATH": os.environ.get("PATH", os.defpath)}
     inner = f"sleep 1000; : {marker}"
@@ -312,8 +316,9 @@ async def _kill_parent(launcher: SandboxLauncher | UidLauncher, folder: Path) ->
         started = shim_command("PARENT", "REPORT", options, words)
         sweeper = start_sweeper()
         if not launcher.is_sandboxed and resources.uid is not None:
-            # no process has the session -1; and this process has locked the user id, but the program that plays the
-            # referee has not, so the sweeper gets another file
+            # The pid of the program is not known yet, and no process has the session -1. The sweeper kills the processes
+            # of a user only while it holds the lock of the user id. This process holds the real lock and is not killed,
+            # so the sweeper gets another file to lock.
             lock = folder / "user-id"
             lock.touch()
             os.write(sweeper, os.fsencode(f"+-1 {resources.uid} 0 {lock}\n"))
@@ -328,12 +333,12 @@ async def _kill_parent(launcher: SandboxLauncher | UidLauncher, folder: Path) ->
 
 
 async def _check_gone(protection: Protection, marker: str, before: set[int]) -> ProbeResult:
-    """Wait for the end of all marked processes, and return the result. Kill the processes that remain.
+    """Wait until no process with `marker` in its command line is left, and return the result. Kill those that remain.
 
     Args:
         protection: the protection that the result is for.
-        marker: the text in the command lines of the marked processes.
-        before: the pids of the marked processes before the kill.
+        marker: a text in the command lines of the processes that must end.
+        before: the pids of these processes before the kill.
     """
     if not before:
         return ProbeResult(

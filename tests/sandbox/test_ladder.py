@@ -133,7 +133,7 @@ async def test_missing_user_ids_are_the_reason_for_every_rung(monkeypatch):
     with pytest.raises(
         UserError,
         match=r"does not give it: full, namespaces, uid: this machine has no user ids for bots:"
-        r" give the container the user ids 61184 to 62183 \(mend what the reason names\)$",
+        r" give the container the user ids 61184 to 62183 \(fix the problem that the reason names\)$",
     ):
         await select_isolation(required=Rung.FULL)
 
@@ -152,7 +152,7 @@ async def test_folder_of_python_is_named_only_if_it_is_closed(monkeypatch, close
 
     monkeypatch.setattr(ladder, "probe", fail)
     monkeypatch.setattr(ladder, "find_closed_parent", lambda _: closed)
-    advice = "mend what the reason names" if closed is None else "lies in /root, which other users"
+    advice = "fix the problem" if closed is None else "lies in /root, which other users"
     with pytest.raises(UserError, match=advice):
         await select_isolation(Rung.UID)
 
