@@ -39,9 +39,7 @@ app = typer.Typer()
 _RUNGS = ", ".join(rung.value for rung in Rung)
 _VARIABLE = "REFEREE_ISOLATION"
 
-_UNISOLATED = (
-    "If this machine gives no isolation, only the sample bots play, unless you choose none."
-)
+_UNISOLATED = "If this machine gives no isolation, only the sample bots play, unless you choose the rung none."
 
 
 def _isolation_option(default: str) -> Any:
@@ -123,7 +121,7 @@ def parse_rung(option: str, name: str | None) -> Rung | None:
 
 
 class RungChoice(NamedTuple):
-    """The rung that the user has chosen for a tournament; None in both fields for the strongest of this machine."""
+    """The rungs that the user has chosen for a tournament. In each field, None means the strongest rung of this machine."""
 
     wanted: Rung | None
     """The rung of this run."""
@@ -132,17 +130,17 @@ class RungChoice(NamedTuple):
 
 
 def choose_rung(ctx: typer.Context, option: str | None, key: Rung | None) -> RungChoice:
-    """Return the rung for a tournament from the value of `--isolation` and the tournament's `key`.
+    """Return the rungs for a tournament from `option`, the value of `--isolation`, and from the tournament's `key`.
 
-    If the option was typed, its rung counts. If the option's value comes from the environment variable, the stronger
-    rung of variable and key counts: a variable that was set for other commands must not weaken what a tournament names. Without a
-    key, the rung of the variable counts, for this run only. Raises UserError if the name of a rung is unknown.
+    A rung that the user typed replaces the key. A rung from the environment variable counts for this run only. It replaces a
+    missing or weaker key, but not a stronger one, because a variable that was set for other commands must not weaken
+    the isolation that a tournament names. Raises UserError if the name of a rung is unknown.
     """
     given = parse_rung("--isolation", option)
     if given is None:
         return RungChoice(key, key)
     source = ctx.get_parameter_source("isolation")
-    if source is None or source.name != "ENVIRONMENT":  # Typer does not export the type
+    if source is None or source.name != "ENVIRONMENT":  # Typer does not export ParameterSource
         return RungChoice(given, given)
     if key is None:
         return RungChoice(given, None)
@@ -152,9 +150,10 @@ def choose_rung(ctx: typer.Context, option: str | None, key: Rung | None) -> Run
 def find_bots(
     folders: Iterable[Path | Variant], names: Iterable[str], league: Path, db: str | None
 ) -> Iterator[Path | StoredCopy | Variant]:
-    """Yield the `folders` (or variants), then each bot of the league that is in `names`; skip other names. The league need not exist.
+    """Yield the `folders` (or variants), then the bots of the league that have the `names`.
 
-    Raises UserError if the copy of a bot of the league is missing.
+    Names for which `find_bot` finds nothing are skipped; the league need not exist. Raises UserError if the league's copy
+    of a bot is missing, or if a name is `NAME@person`.
     """
     yield from folders
     wanted = tuple(names)
@@ -200,9 +199,11 @@ def workshop_at(
 async def load_folder(
     folder: Path, workshop: Workshop, isolation: Isolation, ctx: typer.Context, *, build: bool
 ) -> BotSpec:
-    """Return how to start the bot of a folder. If `build` is true and the bot needs a fetch or a build, a temporary copy is built.
+    """Return how to start the bot of a folder, in this folder or in a copy of it.
 
-    If only the sample bots may play, a bot without a build is started from a copy too, which exists until the command ends.
+    No copy is made if `build` is false. Otherwise, a bot that needs a fetch or a build is built in a temporary copy. If only
+    the sample bots may play, a bot that needs neither is copied too, because a folder may change after it was checked;
+    this copy is removed when the command ends.
     """
     manifest = load_manifest(folder)
     if build and (manifest.build is not None or plan_fetches(folder, None, None)):
@@ -249,7 +250,7 @@ def _announce(manifest: Manifest) -> None:
 
 
 def announce_fetch(manifest: Manifest) -> None:
-    """Print the `build.fetch` of a bot, if it has one: a program of its author that reaches registries."""
+    """Print the command `build.fetch` of a bot, if it has one, because this program of the bot's author reaches registries."""
     if manifest.build is not None and manifest.build.fetch:
         line = f"Fetching the packages of {manifest.name}: {' '.join(manifest.build.fetch)}"
         notes.print(Text(visible(line)), soft_wrap=True)

@@ -80,9 +80,9 @@ def run(
     messages: MessagesOption = False,
     as_json: FinalJsonOption = False,
 ) -> None:
-    """Play, for some minutes, always the match that tells most about the order of the league's bots.
+    """Play, for some minutes, the matches that tell most about the order of the league's bots.
 
-    The newest version of each bot that is not retired takes part. It is left out, with a message, if it does not play
+    Of each bot, the newest version that is not retired takes part. It is left out, with a message, if it does not play
     the ruleset or asks for more than the default limits. New bots play first, then bots that are near each other.
     Earlier games of the league count. The matches are a tournament, stored in the league under a name such as
     `ladder-duel`. After Ctrl-C, `referee tournament resume` continues it.

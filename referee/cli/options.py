@@ -30,29 +30,29 @@ from referee.reports.formats import csv_text, find_fields, items_of, json_text
 from referee.rules.ruleset import RULESETS
 
 _SIMILAR = {"µ": "u", "×": "x", "·": ".", "…": "..."}
-"""ASCII texts for characters that the referee prints. Others are written as `\\xe9` or `\\u20ac`."""
+"""ASCII texts that replace these characters if a stream cannot write them. Other characters become `\\xe9` or `\\u20ac`."""
 _BRAILLE = "\u2800\u28ff"
 """The first and the last character with Braille dots. The first one has no dots."""
 _FULL_WIDTH = 100_000
-"""The width, in characters, of output that has no width: a file, a pipe, and a table with `--wide`."""
+"""The width, in characters, of output that no terminal limits: a file, a pipe, and a table with `--wide`."""
 
 _UNREAD = {errno.EPIPE, errno.EIO}
-"""The errors of every write to a pipe without a reader, and to a closed terminal."""
+"""The error numbers of a write to a pipe that nobody reads any more, and of a write to a closed terminal."""
 
 if TYPE_CHECKING:
     from referee.bots.logs import LogSettings
 
 
 class Output(Console):
-    """Standard output or standard error. After an error of a write, all further output is discarded.
+    """Standard output or standard error. After a write has failed, all further output is discarded.
 
-    The error is raised, for example that of a full disk. It is not raised if nobody can read the output any more: if the
-    reader of a pipe closes it, and if the terminal is closed.
+    The error of the write is raised, for example if the disk is full. It is not raised if nobody can read the output any
+    more, because the reader of a pipe has closed it or the terminal is closed.
     """
 
     @contextmanager
     def widen(self, width: int) -> Iterator[None]:
-        """Print at least `width` characters wide; the terminal breaks longer lines."""
+        """Print at least `width` characters wide inside the `with` block; a narrower terminal wraps the lines itself."""
         before = self.width
         self.width = max(width, before)
         try:
@@ -76,16 +76,18 @@ class Output(Console):
             self._give_up(error)
 
     def _give_up(self, error: OSError) -> None:
-        """Discard all further output. Raise the error, unless it means that nobody can read the output any more.
-
-        Python keeps the text that was not written, and would write it at the end of the process, with the same error.
-        """
+        """Discard all further output. Raise the error, unless it means that nobody can read the output any more."""
         self.on_broken_pipe()
         if error.errno not in _UNREAD:
             raise error
 
     def on_broken_pipe(self) -> None:
-        """Discard all further output. The command goes on, because a running tournament must still store its games."""
+        """Discard all further output. The command goes on, because a running tournament must still store its games.
+
+        Rich calls this method after a broken pipe; its own version would end the process. The file descriptor is redirected,
+        because Python keeps the text that it could not write, and tries again at the end of the process. Without the
+        redirection, that would fail with the same error.
+        """
         self.quiet = True
         silence = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silence, self.file.fileno())
@@ -101,11 +103,11 @@ Markup and emoji are off here and in `console`, because texts of users may conta
 
 
 def prepare_output() -> None:
-    """Set the width and the encoding errors of standard output and standard error.
+    """Set the width of standard output, and make both output streams replace characters that they cannot write.
 
-    A file or a pipe has no width, unless the environment variable COLUMNS gives one. A stream of another encoding than
-    UTF-8 gets similar ASCII characters instead of those that it cannot write. So does a strict stream of UTF-8: it cannot
-    write a path that is not UTF-8.
+    If standard output is a file or a pipe, its width is not limited, unless the environment variable COLUMNS gives a width.
+    A stream with another encoding than UTF-8 gets similar ASCII characters, or else escapes. A stream with UTF-8 gets them
+    only if its error handler is `strict`, which raises an error for a path that is not UTF-8.
     """
     if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
         console.width = _FULL_WIDTH
@@ -156,7 +158,7 @@ def show_rows(
         keep: the keys of columns that are never hidden.
         notes: sentences below the table. JSON and CSV do not have them.
 
-    Raises UserError if both `as_json` and `as_csv` are true, or if there is no such column.
+    Raises UserError if both `as_json` and `as_csv` are true, or if `columns` names an unknown column.
     """
     check_format(row_type, as_json=as_json, as_csv=as_csv, columns=columns)
     fields = None if columns is None else find_fields(row_type, columns)
@@ -190,7 +192,7 @@ def print_notes(notes: Iterable[str]) -> None:
 def check_format(
     row_type: type, *, as_json: bool, as_csv: bool, columns: str | None = None
 ) -> None:
-    """Raise UserError where `show_rows` does. A command calls this first, because its rows may take long to compute."""
+    """Raise UserError if `show_rows` would. A command calls this function first, because its rows may take long to compute."""
     if as_json and as_csv:
         raise UserError("--json, --csv: choose one of them")
     if columns is not None:
@@ -203,17 +205,20 @@ def write(text: str) -> None:
 
 
 UNSOUND = 1
-"""Exit code: a stored game is not correct, a bot failed its check, or a run cannot go on."""
+"""Exit code: a check of stored games or of a bot failed, a bot had a fault in `bots debug`, a tournament in a list cannot be
+read, or a command cannot go on."""
 NOT_KNOWN = 1
 """Exit code of `tournament compare`: no verdict after the last game."""
 USER_ERROR = 2
-"""Exit code: bad input; no game was played."""
+"""Exit code: bad input. The command has played no game, except in rare cases: for example, another referee took over the
+league during a tournament, or `play --keep` could not open the league after the game."""
 INTERRUPTED = 130
-"""Exit code: interrupted; finished games are stored, and the run can be resumed."""
+"""Exit code: interrupted by a signal. A tournament keeps its stored games and can be resumed. Commands such as `play`, `serve`
+and `worker` cannot be resumed."""
 
 
 def parse_path(text: str) -> Path:
-    """Return the path that was typed. Raises BadParameter if it is empty: `Path("")` is the current folder."""
+    """Return the path that was typed. Raises BadParameter if it is empty, because `Path("")` is the current folder."""
     if not text:
         raise typer.BadParameter("the path is missing")
     return Path(text)
@@ -252,7 +257,7 @@ ColumnsOption = Annotated[
         "--columns",
         metavar="NAMES",
         help="Show only these columns, in this order, such as bot,mu,sigma. Their names are the titles in the table, or the"
-        " keys of the JSON; each key of an interval names the whole column.",
+        " keys of the JSON. A column with an interval has three keys; each of them selects the whole column.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]

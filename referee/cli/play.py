@@ -223,7 +223,10 @@ def play(
 
 
 def _store(record: GameRecord, folder: Path, db: str | None) -> None:
-    """Store a game in the league. If the database is locked, try again. Raises StoreError if all tries fail."""
+    """Store a game in the league. If the database fails, try again for about a minute.
+
+    Raises StoreError if the game could not be stored, and UserError if the league could not be opened.
+    """
 
     def write() -> None:
         with League.open(folder, create=True, db=db) as league:
@@ -236,7 +239,10 @@ def _store(record: GameRecord, folder: Path, db: str | None) -> None:
 
 
 def _check_attach(seat: int, seats: int, *, keep: bool) -> None:
-    """Raise UserError if `--attach` names no seat, or if the game is kept: a person may start another program than the league's."""
+    """Raise UserError if `--attach` names no seat of the game, or if `--keep` is given too.
+
+    A game with `--attach` cannot be kept, because the person may start another program than the league's copy of the bot.
+    """
     if seat >= seats:
         raise UserError(f"--attach: the game has the seats 0 to {seats - 1}")
     if keep:
@@ -244,22 +250,24 @@ def _check_attach(seat: int, seats: int, *, keep: bool) -> None:
 
 
 def _attach_launchers(specs: Sequence[BotSpec | None], seat: int | None) -> dict[str, Launcher]:
-    """Return the launcher for the bot of `--attach`, by `name@version`; empty without this option."""
+    """Return the launcher for the bot of `--attach`, in a dict by `name@version`. Without this option, the dict is empty."""
     spec = None if seat is None else specs[seat]
     return {} if seat is None or spec is None else {str(spec.bot): attach_launcher(spec, seat)}
 
 
 def _make_clocks(limits: Mapping[str, float | str | None], no_limit_option: str) -> Clocks:
-    """Return the clocks of a game from the options, which have the names of the keys of `ClocksTable`.
+    """Return the clocks of a game. Raises UserError for wrong options.
 
-    `no_limit_option` is the option that lets bots take any time; empty if there is none.
+    Args:
+        limits: the values of the options by the keys of `ClocksTable`, with None for each option that was not given.
+        no_limit_option: the given option that lets bots take any time; empty if there is none.
     """
     given = {key: value for key, value in limits.items() if value is not None}
     if given and no_limit_option:
         options = ", ".join(f"--{key.replace('_', '-')}" for key in given)
         raise UserError(f"{no_limit_option}, {options}: choose one of them")
-    try:  # before `ClocksTable` checks it, so that the message names the option; 1 is any valid bank
-        check_bank(str(given.get("bank", "1")))
+    try:  # `ClocksTable` checks the bank too, but its message would not name the option
+        check_bank(str(given.get("bank", "1")))  # without the option, "1" passes the check
     except ValueError as error:
         raise UserError(f"--bank: {error}") from None
     return make_clocks(ClocksTable.model_validate(given))
@@ -292,13 +300,13 @@ class _BotOptions(NamedTuple):
     """The options that say where bots are found, and whether they are built and kept."""
 
     ctx: typer.Context
-    """The call of the command. At its end, copies for the game are removed."""
+    """The context of the command. When it ends, it removes the copies that exist only until then; see `load_folder`."""
     league: Path
     """The folder of the league."""
     db: str | None
     """The URL of the database; None for the file in the league folder."""
     attach: int | None
-    """The seat whose bot is not built, because a person starts it."""
+    """The seat whose bot a person starts; None if there is none. If this bot is given as a folder, it is not built."""
     keep: bool
     """Whether bots given as folders are added to the league."""
 
@@ -389,7 +397,7 @@ def _make_watcher(specs: Sequence[BotSpec], position: Position | None) -> Watche
     narrator = Narrator(names)
     if position is not None:
         for event in position.events:
-            narrator.line(event)  # counts the turns
+            narrator.line(event)  # only counts the turns: these lines are not printed
         console.print(table_view(position.game, names))
 
     def watch(

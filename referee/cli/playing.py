@@ -1,6 +1,6 @@
 """Play a tournament and show it in the terminal, for every command that plays one.
 
-A command makes `PlaySettings` of its options. `open_new_tournament` creates a tournament, and `play_to_end` plays it.
+A command makes `PlaySettings` from its options. `open_new_tournament` creates a tournament, and `play_to_end` plays it.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def choose_settings(
     messages: bool,
     as_json: bool,
 ) -> PlaySettings:
-    """Return the settings of the options of a command. Create the folder for logs.
+    """Make the settings from the options of a command. Create the folder for logs.
 
     Raises UserError for wrong options, also for `--logs` with `--cluster`, because the bots of a cluster run on other
     machines.
@@ -114,9 +114,9 @@ def open_new_tournament(
 ) -> Iterator[tuple[League, Tournament, Isolation, Interrupts]]:
     """Create a tournament, and yield what `play_to_end` needs to play it. The league stays open and locked until the `with` ends.
 
-    `league`, `db`, `isolation` and `require` are the options of `tournament run`. Raises UserError for wrong options
-    or bots, and if no scheduler can be reached, before the tournament is stored; bots that were added before the error
-    stay in the league.
+    `league`, `db`, `isolation` and `require` are options of the command. Raises UserError for wrong options or bots, and if
+    no scheduler can be reached. In these cases no tournament is stored, but bots that were added before the error stay in
+    the league.
     """
     check_cores(settings.place, config)
     check_entries(config, league, db)
@@ -149,7 +149,7 @@ def open_new_tournament(
 def _select_isolation(
     choice: RungChoice, required: str | None, config: TournamentConfig, league: Path, db: str | None
 ) -> Isolation:
-    """Select the isolation of a new tournament. Bots that are given as folders or variants may be missing in the league."""
+    """Select the isolation of a new tournament, before its folders and variants are added to the league."""
     sources = [entry.variant or entry.folder for entry in config.bots]
     folders = [each for each in sources if each is not None]
     names = [entry.text for entry, each in zip(config.bots, sources, strict=True) if each is None]
@@ -165,7 +165,7 @@ def refresh_bots(
     interrupts: Interrupts,
     settings: PlaySettings,
 ) -> None:
-    """Build bots of a stored tournament again if that is needed; see `Workshop.refresh`. The workers of a cluster do that themselves.
+    """Build bots of a stored tournament again if that is needed; see `Workshop.refresh`. On a cluster, its workers do that instead.
 
     Raises UserError if a bot cannot be built, and typer.Exit after a signal.
     """
@@ -197,14 +197,14 @@ def play_to_end(
     interrupts: Interrupts,
     settings: PlaySettings,
 ) -> bool:
-    """Play the missing games of a tournament. Print ratings and faults. If it is finished, print the seeds and the verdict.
+    """Play the missing games of a tournament, and print ratings and faults. If it is finished, print the seeds and the verdict too.
 
     Return False if the verdict about two bots is open, see `announce_verdict`.
 
-    Raises typer.Exit if the tournament was interrupted, and RefereeError or OSError if it cannot go on. Then the
-    command that resumes the tournament is printed, and also if the database fails while the tables, seeds or verdict are printed.
-    It is not printed after a UserError without a cluster, because it would fail again. For a finished tournament, this command only
-    prints the tables, seeds and verdict.
+    Raises typer.Exit if the tournament was interrupted, and RefereeError or OSError if it cannot go on. In these cases, this
+    function first prints the command that resumes the tournament. A UserError without a cluster is an exception, because the command
+    would fail in the same way. The command is also printed if the database fails while the tables, seeds or verdict are
+    printed. If the tournament is finished by then, the command only prints them.
     """
     out = settings.out
     try:
@@ -214,7 +214,8 @@ def play_to_end(
         workers = choose_workers(settings.place, tournament, roster, isolation, settings.logs)
         finished = conduct(store, tournament, roster, isolation, out, interrupts, workers)
     except (RefereeError, OSError) as error:
-        # a cluster may be missing or unable to play, and the tournament is stored all the same
+        # With a cluster, a UserError may mean that it cannot be reached or cannot play now. The tournament is stored and can be
+        # resumed later.
         if settings.place is not None or not isinstance(error, UserError):
             with suppress(OSError):  # a second error would hide the first one
                 again = resume_command(store, tournament.name, settings.place)
@@ -225,7 +226,8 @@ def play_to_end(
     if finished:
         hint = f"The tournament is finished. To see its tables: {again}"
     try:
-        tournament = find_tournament(store, tournament.name)  # may have stopped early: read again
+        # read again, because the tournament may have stopped early
+        tournament = find_tournament(store, tournament.name)
         _print_tables(store, tournament, finished=finished, as_json=settings.as_json)
         if finished:
             _print_seeds(tournament, out)

@@ -1,7 +1,8 @@
 """Show a tournament while it is played, and let games in play finish after Ctrl-C, SIGTERM or SIGHUP.
 
-A terminal gets a live screen with progress and standings. A file or pipe gets about ten plain lines. If the terminal is
-closed, the games in play finish too, and nothing more is printed (see `referee.cli.options.Output`).
+A terminal gets a live screen with progress and standings. A file or pipe gets about ten plain lines of progress, and lines
+about faults. If the terminal or the pipe is closed, the games in play finish too, and nothing more is printed (see
+`referee.cli.options.Output`).
 """
 
 from __future__ import annotations
@@ -93,17 +94,17 @@ class LiveTable:
 _LAST_RESORT_S = 10.0
 """Seconds from the signal that ends a run at once until this process exits, whatever it waits for."""
 _AT_ONCE = 2
-"""The number of the signal that ends a run at once. Earlier signals let the games in play finish."""
+"""How many signals end a run at once. After fewer signals, the games in play are finished."""
 
 
 class Interrupts:
-    """Counts the signals SIGINT, SIGTERM and SIGHUP inside a `with` block. None of them raises KeyboardInterrupt there.
+    """Counts SIGINT, SIGTERM and SIGHUP inside a `with` block. Under `nohup`, SIGHUP stays ignored.
+
+    These signals do not raise KeyboardInterrupt there, because this exception can come between any two instructions. If it
+    came after a lock was taken, and before the `try` that releases it, the lock would stay locked.
 
     If the block has not ended `_LAST_RESORT_S` after the second signal, this process exits without cleaning up, as if it
     were killed; workers and bots end too. Otherwise a database that does not answer could block the event loop for ever.
-
-    KeyboardInterrupt can come between any two instructions. If it comes after a lock is taken, and before the `try`
-    that releases the lock, the lock stays locked.
     """
 
     def __init__(self) -> None:
@@ -124,7 +125,8 @@ class Interrupts:
     def call_on_interrupt(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
         """Call `call` in the event loop `loop`, once for each signal so far and once for each later signal.
 
-        This method does not use `loop.add_signal_handler`: the end of the loop would set Python's own handlers.
+        This method does not use `loop.add_signal_handler`, because the end of the loop would then replace the handlers of
+        this class by Python's own handlers.
         """
         for _ in range(self._count):
             loop.call_soon(call)
@@ -133,7 +135,7 @@ class Interrupts:
     def _note(self, _number: int, _frame: FrameType | None) -> None:
         self._count += 1
         if self._count == _AT_ONCE:
-            with suppress(RuntimeError):  # no thread is left
+            with suppress(RuntimeError):  # the machine lacks threads
                 self._last_resort.start()
         if self._call is not None:
             with suppress(RuntimeError):  # the loop has ended
@@ -168,10 +170,10 @@ def conduct(
 ) -> bool:
     """Play the missing games of a tournament and show the progress. Return True if the tournament is finished.
 
-    The first interrupt drains the tournament: no further games are sent, but the portions that the workers already have are finished. If
-    the reader of standard output closes the pipe, or the terminal is closed, the tournament is drained too. The second
-    interrupt kills the workers and the bots. Each interrupt takes effect before its message is printed, because a
-    print may fail.
+    The first interrupt drains the tournament: no further stretch is sent, and at least one portion of each stretch that a
+    worker already has is played and stored. The tournament is drained too if the terminal or the pipe to which
+    `console` writes is closed. The second interrupt kills the workers and the bots. Each interrupt takes effect before its
+    message is printed, because a print may fail.
     """
     screen = _Screen(league, tournament, console)
     conductor = Conductor(
@@ -207,7 +209,7 @@ def conduct(
 
 
 class _Screen:
-    """Shows the progress, the faults and the standings: on a live screen, or as lines if the output is not a terminal."""
+    """Shows the progress and the faults: on a live screen with the standings, or as lines if the output is no terminal or a dumb one."""
 
     def __init__(self, league: League, tournament: Tournament, console: Output) -> None:
         self._console = console
@@ -258,12 +260,13 @@ class _Screen:
     async def refresh(self, *, if_unread: Callable[[], None]) -> None:
         """Refresh the screen regularly. If the pipe or the terminal is closed, call `if_unread` and return.
 
-        `refresh` and `add` must run in one thread, because `add` changes the screen.
+        `refresh` and `add` must run in the same thread, because `add` changes the screen.
         """
         while not self._console.quiet:
             if self._is_live:
                 self._live.refresh()
-                if not self._console.is_terminal:  # it was closed, and Rich writes nothing any more
+                # The terminal was closed. Rich then writes nothing, so no write fails.
+                if not self._console.is_terminal:
                     self._console.on_broken_pipe()
             await asyncio.sleep(_REFRESH_S)
         if_unread()
