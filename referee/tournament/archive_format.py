@@ -46,16 +46,17 @@ MAX_SIZE = 2**30
 """The largest size of an archive in bytes. A tournament of a million games needs less."""
 MAX_RECORD_SIZE = 2**26
 """The largest size of a game record in bytes. Most records have about a thousand bytes. But each fault contains the
-last 4 KiB of the bot's standard error. If they are not text, each byte becomes a character of 3 bytes. Each of five
-seats can have 1,000 strikes, so a record can have about 60 MB."""
+last 4 KiB of the bot's standard error. Each byte that is not text is written as an escape of 4 bytes, so a fault can
+have 16 KiB. If each of five seats has 1,000 strikes, the record can have about 82 MB. `dump_records` writes such a record, but
+`load_records` refuses it."""
 MAX_RECORD_FIELDS = 2**20
 """The most fields of a game record: one for each move and each fault, and a few others. 100,000 turns at a table of five have at
-most 1,000,109 moves. Without this limit a small hostile archive could take gigabytes: an empty fault has 2 bytes, which gzip
-compresses 1,000:1, but takes more than 100 bytes of memory when it is parsed. The numbers inside a field, such as the cards of the
+most 1,000,109 moves. Without this limit a small hostile archive could fill gigabytes of memory with empty faults. Each has 2 bytes,
+which gzip compresses 1,000:1, but takes more than 100 bytes of memory when it is parsed. The numbers inside a field, such as the cards of the
 deck, are not counted: 64 MiB of them take about 1 GiB."""
 _MAX_EXTENSIONS = 1000
-"""The most extensions of a tournament. Without this limit a hostile archive could make the check endless: an extension whose tables
-are a balanced choice of 1,000 bots takes about a second."""
+"""The most extensions of a tournament. Without this limit a hostile archive with very many extensions could make the check endless. If an
+extension plays a balanced choice of the tables of 1,000 bots, it takes about a second to compute its games."""
 _RATING_DECIMALS = 6
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -113,10 +114,10 @@ class TournamentModel(ArchiveModel):
     configuration: dict[str, Any]
     schedule: tuple[Match, ...]
     planned_schedule: tuple[Match, ...] | None
-    """The matches that were planned before the first game. None if it equals `schedule` without its extensions."""
+    """The matches of the planned schedule. None if `schedule` has exactly these matches before its first extension."""
     commitment: Digest
     terms: str
-    """As in an extension."""
+    """See `Extension.terms`."""
     seed: Digest | None
     """The seed of the games that the tournament was created with; None until all these games are played."""
     stopped_after: Annotated[int, Field(ge=1)] | None
@@ -253,7 +254,7 @@ def _read_size(stream: gzip.GzipFile) -> int | None:
 def _check_number_of_fields(message: bytes) -> None:
     """Raise ValueError if a large record has more than `MAX_RECORD_FIELDS` fields, or a field of a type that records do not have.
 
-    A record of at most 2 × `MAX_RECORD_FIELDS` bytes is not checked: a field has at least two bytes, so it cannot have too many.
+    A field has at least two bytes. So a record of at most 2 × `MAX_RECORD_FIELDS` bytes cannot have too many fields, and is not checked.
     """
     if len(message) <= 2 * MAX_RECORD_FIELDS:
         return
@@ -288,10 +289,10 @@ _MODE = 0o100644 << 16
 _ZIP_ERRORS = (
     zipfile.BadZipFile,
     NotImplementedError,  # an unknown compression or version
-    RuntimeError,  # an encrypted part
+    RuntimeError,  # an encrypted member
     EOFError,
     ValueError,
-    OverflowError,  # an offset that is no file position
+    OverflowError,  # an offset that is too large for a file
     OSError,
     struct.error,
 )
@@ -325,7 +326,8 @@ def is_archive(path: Path) -> bool:
 def unpack(path: Path, data: bytes) -> dict[str, bytes]:
     """Return the content of each member of an archive, by the name of the member. Call `check_members` next.
 
-    Raises UserError if the data are not a zip file, and Difference if the zip file is damaged.
+    Raises UserError if the data are not a zip file. Raises Difference if the zip file is damaged, or if a member is
+    compressed. Also raises it if the members together are larger than the file.
     """
     try:
         if not zipfile.is_zipfile(BytesIO(data)) and not data.startswith(_ZIP_START):

@@ -1,7 +1,8 @@
 """Read an archive and check its members against each other.
 
-`ArchivedTournament.verify` calls `verify_tournament`. Then it checks the planned schedule, the ratings, that no record is left over, and that
-the seed of each part is there if all games of the part are played. `archive_format` defines the members of the zip file.
+`ArchivedTournament.verify` calls `verify_tournament`, and then checks four more things: the planned schedule is the committed one,
+each record belongs to a game, each part has its seed if all its games are played, and the ratings are right.
+`archive_format` defines the members of the zip file.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from referee.tournament.terms import CommittedBot, Terms, digest_schedule
 from referee.tournament.verify import verify_tournament
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-"""Matches the names that a league gives to tournaments: that of the file, perhaps with a number."""
+"""Matches each name that a tournament can have in a league. A file or a command gives the name; the league may add a number."""
 _MAX_SEATS = max(ruleset.max_players for ruleset in RULESETS.values())
 _RATING_TOLERANCE = 2e-6
 """The largest accepted difference of ratings: another machine may round the last digit differently."""
@@ -59,8 +60,8 @@ class ArchivedTournament:
         path: the path of the archive, for messages.
         members: the content of each member of the zip file, by its name.
 
-    Raises Difference if the members do not fit each other, and UserError if this version of the referee does
-    not know the format of the configuration or the algorithm of its schedule.
+    Raises Difference if a member is wrong or contradicts another member. Raises UserError if this version of the referee
+    does not know the format of the configuration or the algorithm of its schedule.
     """
 
     def __init__(self, path: Path, members: Mapping[str, bytes]) -> None:
@@ -91,8 +92,8 @@ class ArchivedTournament:
     def open(cls, path: Path) -> Self:
         """Read an archive and check its bytes.
 
-        Raises UserError if the file is not an archive or has a format that this version of the referee does not
-        know. Raises Difference if the archive is damaged or was changed.
+        Raises UserError if the file cannot be read, is too large or is not an archive, or if this version of the referee does
+        not know a format or an algorithm in it. Raises Difference if the archive is damaged or was changed.
         """
         data = _read_file(path)
         members = archive_format.unpack(path, data)
@@ -142,7 +143,7 @@ class ArchivedTournament:
         return games
 
     def _check_seeds(self) -> None:
-        """Raise Difference if a part has no seed, though all its games are played. Its decks could come from any seed."""
+        """Raise Difference if a part has no seed, though all its games are played. Without the seed, nobody can check its decks."""
         played = {result.game_id for result in self._results}
         for number, part in enumerate(self.parts):
             games = self.schedule[part.first : part.first + part.games]
@@ -177,7 +178,7 @@ def _parse(model: type[_AnyModel], name: str, members: Mapping[str, bytes]) -> _
 
 
 def _load_config(path: Path, tournament: TournamentModel) -> TournamentConfig:
-    """Return the configuration. Wrong values that could make a later check crash or run for ever are refused here.
+    """Return the configuration. Refuse wrong values with which a later check could crash or run for ever.
 
     Raises Difference if a value is wrong, and UserError if this version of the referee does not know the
     format of the configuration or the algorithm of its schedule.
@@ -211,7 +212,10 @@ def _load_config(path: Path, tournament: TournamentModel) -> TournamentConfig:
 
 
 def _check_name(name: str, expected: str, where: str) -> None:
-    """Raise Difference if the name is not the expected one, or has characters with which it could imitate output of the referee."""
+    """Raise Difference if the name is not the expected one, or does not match `_NAME`.
+
+    Messages contain the name. With other characters, such as a line break, it could imitate output of the referee.
+    """
     if _NAME.fullmatch(name) is None:
         raise Difference(f"{where}: name: impossible name")
     if name != expected:
@@ -221,10 +225,10 @@ def _check_name(name: str, expected: str, where: str) -> None:
 def _check_algorithm(config: TournamentConfig, where: str) -> None:
     """Raise Difference if the algorithm does not fit the stages, or a balanced stage has too few matches for all bots.
 
-    To compute such a schedule could take for ever.
+    With a wrong algorithm or too few matches, `verify_tournament` could compute the schedule for ever.
     """
     if config.ladder is not None:
-        return  # `verify_tournament` checks it
+        return  # `verify_tournament` checks the algorithm and the stage of a ladder
     if config.schedule != select_algorithm(config.stages):
         raise Difference(f"{where}: schedule: {config.schedule} does not fit the stages")
     for number, stage in enumerate(config.stages):
@@ -286,8 +290,8 @@ def _make_schedule(
 ) -> tuple[ScheduledGame, ...]:
     """Return the games of the schedule in the archive. `verify_tournament` compares them with the configuration.
 
-    Without looks, the archive must have exactly the games that the configuration makes. With looks it may have fewer, because a look may
-    have dropped some. Raises Difference if the number is wrong, and as `_make_games` does.
+    Without looks, the archive must have exactly as many games as the configuration makes. With looks it may have fewer, because a look
+    may drop games. Raises Difference if the number of games is wrong. Also raises it as `_make_games` does.
     """
     most = _count_games(config, played_stages(config, tournament.stopped_after))
     if not 0 < parts[0].games <= most or (not config.has_looks and parts[0].games < most):
@@ -303,7 +307,7 @@ def _make_schedule(
 def _make_games(
     config: TournamentConfig, matches: Iterable[Match], key: str
 ) -> tuple[ScheduledGame, ...]:
-    """Return the games of matches; `key` is where the archive has the matches.
+    """Return the games of matches; `key` is the key of the matches in `tournament.json`, for messages.
 
     Raises Difference if a match has an unknown stage, or a wrong number of lanes or deals.
     """

@@ -34,7 +34,7 @@ class Export:
     has_seed: bool
     """Whether the archive has the seed of the games that the tournament was created with."""
     secret: tuple[int, ...]
-    """Numbers of the extensions, from 1, that still have a secret seed. The archive does not have the secret seeds."""
+    """The numbers of the extensions whose seed is still secret, so the archive does not have it. The first extension is number 1."""
 
 
 def export_archive(league: League, roster: Roster, name: str) -> Export:
@@ -126,7 +126,7 @@ def _make_bots_model(
 
 
 def _make_planned_schedule(tournament: Tournament) -> tuple[archive_format.Match, ...] | None:
-    """Return the planned matches; None if exactly these matches are stored before all extensions."""
+    """Return the matches of the planned schedule; None if the first part of the tournament has exactly these matches."""
     if not tournament.config.has_looks:
         return None
     planned = plan_games(tournament.config)

@@ -1,9 +1,10 @@
 """Decide which games a worker plays next, and define the values that the driver sends to workers.
 
-A lane plays its bundles in schedule order. Inside a bundle, a game that must be played alone may come after later
-games. The bundles are the same with any number of workers, and in a resumed tournament. If no process fails, their
-portions are the same too, so the same bots are suspended in the same games. A failed process changes the portions: from
-then on its bot plays one game at a time, in all lanes. A worker gets one or more bundles of a lane at once: a `Stretch`.
+A lane plays its bundles in schedule order. Inside a bundle, a game that must be played alone may be played after games
+that follow it in the schedule. The bundles are the same with any number of workers, and in a resumed tournament. If no
+process fails and no game is void, the portions of the bundles are the same too, so the same bots are suspended in the
+same games. A void game is played alone. If the process of a bot has failed, the bot plays one game at a time in all
+lanes. Both change the portions. A worker gets one or more bundles of a lane together: a `Stretch`.
 
 `conduct` takes a `Stretch` from `Lanes` and turns it into an `Assignment`. `workers` sends the assignment to a
 worker. This module does no I/O.
@@ -28,8 +29,8 @@ from referee.sandbox import Isolation
 from referee.store import HostFigures
 
 MAX_LOSSES = 3
-"""The run stops with an error when, this many times in a row, a worker was lost while it played games of the same lane. The count starts again when a
-worker returns from a stretch of the lane, even if it has not played all games of the stretch."""
+"""A run stops with an error after this many losses in a row in one lane. A loss means that the worker was lost while it played games
+of the lane. The count starts again when a worker returns from a stretch of the lane, even if games of the stretch are missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +54,8 @@ class GameTask:
 class Forfeits:
     """Counts how many games of a lane each bot has forfeited in a row, and says which bots are suspended.
 
-    "In a row" is meant in the order of the schedule. The games of a bundle can be played in another order, which a resumed
-    tournament does not know; so the order in which they are noted does not matter.
+    "In a row" means in schedule order. The games of a bundle can be played in another order, and a resumed tournament does
+    not know that order. So games may be noted in any order, with the same result.
     """
 
     suspend_after: int = 0
@@ -106,11 +107,12 @@ class Assignment:
     lane: int
     bundles: tuple[tuple[GameTask, ...], ...]
     forfeits: Forfeits = field(default_factory=Forfeits)
-    """The forfeits in the lane before these games. The worker continues the count, because it can suspend bots in later portions."""
+    """The forfeits in the lane before these games. The worker goes on counting, because new forfeits can suspend a bot in later portions."""
     singles: frozenset[str] = frozenset()
     """The bots (`name@version`) that play one game at a time, because their process has failed in the tournament."""
     least_s: float = 0.0
-    """At the end of each portion, the worker returns if this many seconds have passed since it began. With 0 it returns after one portion."""
+    """The worker returns at the end of the first portion that ends at least this many seconds after the start of the assignment. With 0
+    it returns after one portion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +122,9 @@ class AssignmentResult:
     records: list[GameRecord]
     """The records of the played games; see `Assignment`."""
     small_portion: int | None = None
-    """The number of games of a portion that was smaller than the rest of its bundle, because a bot holds no more, or because the games have
-    too many bots; None if there was no such portion. A void game makes no portion smaller, and a single neither."""
+    """The number of games of the first portion that was smaller than the rest of its bundle, because a bot holds no more games, or because
+    the games have too many bots. None if there was no such portion. A portion does not count if it is smaller only because a game must be
+    played alone: a void game, or the game of a single."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +144,7 @@ class WorkerSettings:
     pondering: bool = False
     """Whether bots may ponder: compute as they like between the requests of a game."""
     is_timed: bool = True
-    """False if bots may take any time. They are told the limits of the game all the same."""
+    """False if bots may take any time. Even then, they are told the time limits of the game."""
     logs: LogSettings | None = None
     """Where to write what the bots print; None for nowhere."""
     scale_clocks: bool = False
@@ -153,7 +156,7 @@ class WorkerGroup(Protocol):
 
     @property
     def stretch_s(self) -> float:
-        """How many seconds of play a worker gets at once; 0 for one bundle."""
+        """How many seconds the games of a stretch should take together, one after the other. With 0, a stretch has one bundle."""
 
     def __len__(self) -> int:
         """Return the number of workers."""
@@ -165,7 +168,7 @@ class WorkerGroup(Protocol):
         """Return the figures of each host; empty without a cluster."""
 
     def drain(self) -> None:
-        """Raise WorkerLostError in each call of `submit` that waits for a worker. What a worker already has is played."""
+        """Raise WorkerLostError in each call of `submit` that waits for a worker. A worker still plays the assignments that it already has."""
 
     def kill(self) -> None:
         """Kill all workers at once."""
@@ -218,7 +221,7 @@ class Lanes:
         self._forfeits: dict[int, Forfeits] = {}
         """The forfeits in each lane."""
         self._losses: dict[int, int] = {}
-        """How often a worker was lost while it played the current stretch of a lane."""
+        """For each lane, the number of losses in a row; see `MAX_LOSSES`."""
         self._pending: dict[int, deque[tuple[ScheduledGame, ...]]] = {}
         """For each lane, the bundles to play next. They have only missing games."""
         lanes: dict[int, list[list[ScheduledGame]]] = {}
@@ -264,9 +267,9 @@ class Lanes:
         return Stretch(lane, tuple(bundles), self._lane_forfeits(lane).copy())
 
     def release(self, stretch: Stretch, played: Container[str]) -> None:
-        """Note that the worker has returned from a stretch. The lane plays the other games of the stretch next.
+        """Note that the worker has returned from a stretch. The lane next plays those games of the stretch that are still missing.
 
-        `played` has the ids of the played games.
+        `played` has the ids of the games that the worker has played.
         """
         self._busy.remove(stretch.lane)
         self._losses.pop(stretch.lane, None)
@@ -283,7 +286,7 @@ class Lanes:
             stretch: the stretch.
             error: says why the worker was lost; None if the stretch only waited, while the worker played another one.
 
-        Raises RefereeError if the lane has lost the worker that played it `MAX_LOSSES` times in a row.
+        Raises RefereeError if this is loss number `MAX_LOSSES` in a row in the lane.
         """
         if error is not None:
             losses = self._losses[stretch.lane] = self._losses.get(stretch.lane, 0) + 1

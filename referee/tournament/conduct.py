@@ -37,7 +37,8 @@ from referee.tournament.ladder import make_course
 from referee.tournament.workers import WorkerLostError
 
 STRETCHES_PER_WORKER = 2
-"""The most stretches that a worker has at the same time, each of another lane. It plays one, and then at once the waiting one."""
+"""The most stretches that a worker has at the same time, each from a different lane. It plays one while the other waits. So it can
+begin the next stretch at once, while the driver stores the games of the last one."""
 MAX_STRETCH_GAMES = 1000
 """A stretch with this many games gets no further bundle. The games of a stretch are lost together if the worker dies."""
 _NOTE_S = 2.0
@@ -113,16 +114,16 @@ class Feeder:
         self._played, self._played_us = 0, 0
 
     def drain(self) -> None:
-        """Send no further stretch. Each stretch that a worker already has is played for at least one portion, which is stored."""
+        """Send no further stretch. A worker still plays at least one portion of each stretch that it has, and these games are stored."""
         self._draining = True
         self._workers.drain()
 
     async def feed_worker(self, number: int) -> None:
-        """Send one stretch after the other to worker `number`, and store the games that it has played of each stretch.
+        """Send one stretch after the other to worker `number`. After each stretch, store its played games.
 
-        If the worker is lost before `drain`, a new worker gets the stretch. After `drain` no worker gets a stretch. Raises
-        RefereeError if a lane has lost the worker that played it `MAX_LOSSES` times in a row. Raises all errors of `store_games`, and
-        all errors of `WorkerGroup.submit` except WorkerLostError.
+        If the worker is lost before `drain`, a new worker gets the bundles of the stretch again. After `drain` no worker gets a stretch.
+        Raises RefereeError as `Lanes.put_back` does. Raises all errors of `store_games`, and all errors of `WorkerGroup.submit` except
+        WorkerLostError.
         """
         while (
             not self._draining and (stretch := self._lanes.take(number, self._games())) is not None
@@ -155,7 +156,7 @@ class Feeder:
                 self._on_small_portion(result.small_portion)
 
     def _games(self) -> int:
-        """Return how many games a stretch must have before it gets no further bundle. Before the first result, return 1: one bundle."""
+        """Return with how many games a stretch gets no further bundle. Before the first result this is 1, so a stretch has one bundle."""
         if not self._played_us:
             return 1
         mean_s = self._played_us / self._played / 1e6
@@ -173,10 +174,10 @@ class Feeder:
 #                draining ──► interrupted ──► playing, when it is resumed
 #
 # - looking: all games before a look are stored, and no later game has started; a resumed run takes the earlier looks again. Only a
-#   ladder and a tournament with `until` have looks. With `until`, a look leaves no game if all neighbours are settled. A ladder ends
-#   at a look when its time is over.
-# - draining: after `drain`, what the workers have is played for at least one portion and stored; see `Feeder.drain`. After `kill` or an error the
-#   games in play are lost, and a resumed run plays them again.
+#   ladder and a tournament with `until` have looks. With `until`, a look leaves no game if no stage with open neighbours has rounds
+#   left. A ladder ends at the first look after its time is over.
+# - draining: after `drain`, each stretch that a worker has is still played for at least one portion; see `Feeder.drain`. After `kill` or
+#   an error, the games in play are lost, and a resumed run plays them again.
 #
 # The league stores the games, and whether the tournament is finished. It does not store whether the tournament is
 # playing, looking, draining or interrupted.
@@ -190,10 +191,10 @@ class Conductor:
         tournament: the tournament to play.
         roster: gives the `BotSpec` of each bot.
         isolation: the isolation of the bots.
-        workers: the workers that play the games, for example `local_workers`. It is entered once.
-        on_game_stored: called for each game that a worker has returned, when all of these games are stored.
+        workers: a context that provides the workers, for example `local_workers`. It is entered once.
+        on_game_stored: called for each game that a worker has returned, after all games that it returned together are stored.
         say: called with a sentence if fewer games are played at the same time than the tournament file says.
-        now_s: the time in seconds, for the minutes of a ladder.
+        now_s: returns the time in seconds, to measure the minutes of a ladder.
 
     Raises UserError if the league's copy of a bot is gone.
     """
@@ -227,15 +228,16 @@ class Conductor:
         """The indices in the schedule of the first game of each part, and of the first game after each look so far."""
         self._draining = False
         self._end_s = math.inf
-        """When a ladder stops at the next look, in the seconds of `now_s`."""
+        """A ladder stops at its first look at or after this time, in the seconds of `now_s`."""
         self._feeder: Feeder | None = None
         self._workers: WorkerGroup | None = None
 
     async def play_missing_games(self) -> bool:
         """Play until no game is missing or `drain` is called; return True if the tournament is finished.
 
-        Raises VoidGame if a game is void again and again, RefereeError if a lane loses its worker `MAX_LOSSES` times in a
-        row, and StoreError if a game cannot be stored. Games that were stored before the error stay stored.
+        Raises VoidGame if a game is void again and again, and StoreError if a game cannot be stored. Raises RefereeError if workers
+        are lost `MAX_LOSSES` times in a row in a lane, or if the stored games do not follow from the results. Also raises the other
+        errors of `Feeder.feed_worker`. Games that were stored before the error stay stored.
         """
         async with self._open_workers as workers, self._noting_hosts():
             self._workers = workers
@@ -265,7 +267,7 @@ class Conductor:
         return () if self._workers is None else self._workers.list_hosts()
 
     def drain(self) -> None:
-        """Send no further stretch. Each stretch that a worker already has is played for at least one portion, which is stored."""
+        """Send no further stretch, and take no further look. See `Feeder.drain`."""
         self._draining = True
         if self._feeder is not None:
             self._feeder.drain()
@@ -335,7 +337,7 @@ class Conductor:
         def note() -> None:
             now_us = time.time_ns() // 1000
             hosts = [StoredHost(host, began_at_us, now_us) for host in self.list_hosts()]
-            # a run does not end because its hosts cannot be noted; it ends if a result cannot be stored
+            # the run goes on if the hosts cannot be stored; if the games cannot be stored either, `_store_games` raises the error
             with suppress(RefereeError):
                 if hosts:
                     self._league.note_hosts(self._tournament.name, hosts)
@@ -355,8 +357,8 @@ class Conductor:
     async def _take_look(self, course: Course, look: Look) -> None:
         """Take the next look of the course, and store its outcome: that the tournament stops, or who plays next.
 
-        A resumed run takes all looks again, because a look also depends on the looks before. If later games are stored, the outcome of the
-        look is stored, too.
+        A resumed run takes all looks again, because a look also depends on the looks before. If games after the look have results, an
+        earlier run has stored the outcome, so it is only checked.
         """
         name = self._tournament.name
         results = self._league.columns(tournament=name)
@@ -374,7 +376,7 @@ class Conductor:
         self._tournament = find_tournament(self._league, name)
 
     def _check_course(self, course: Course) -> None:
-        """Raise RefereeError if games up to the next look are stored that do not follow from the course."""
+        """Raise RefereeError if the stored schedule differs from the course before the next look, or anywhere if no look follows."""
         following = course.next_look
         games = len(course.games) if following is None else following.games
         if course.games[:games] != self._tournament.schedule[:games]:

@@ -32,7 +32,7 @@ from referee.tournament.terms import Terms
 MAX_IN_FLIGHT = 64
 """The most games that a lane plays at the same time if the tournament file does not set `games_in_flight`."""
 _MOST_COMPARED = 1e9
-"""More meetings of two bots than any league has."""
+"""`Meetings.compared` must be less than this. No pair of bots in a league reaches it."""
 FORMAT = 1
 """The format of stored configurations. A new key must have a default value, because old configurations lack it."""
 
@@ -64,8 +64,8 @@ class LadderStart:
     """What a ladder starts with. Raises ValueError if a number is impossible."""
 
     earlier: tuple[Meetings, ...]
-    """What the earlier games of the ruleset in the league tell about each pair that has met. The bots are positions in
-    `TournamentConfig.bots`."""
+    """For each pair of bots that has met: what the earlier games of the ruleset in the league tell about the pair. Each bot is
+    given as its position in `TournamentConfig.bots`."""
     minutes: float
     """A run of the ladder ends at the first look after this many minutes, or when all planned games are played, if that is earlier."""
 
@@ -119,12 +119,12 @@ class TournamentConfig:
     until: StopCondition | None = None
     """The condition under which the tournament stops early; None: it never does."""
     ladder: LadderStart | None = None
-    """What the ladder starts with; None if the tournament is no ladder. A ladder has one stage, a balanced choice, and no `until`."""
+    """What the ladder starts with; None if the tournament is no ladder. A ladder has no `until`, and only one stage, which is balanced."""
     seed: bytes | None = None
     """The seed in the file, 32 bytes. If it is None, the command that creates the tournament draws a seed."""
     bot_keys: tuple[str, ...] | None = None
-    """What messages call each of `bots`: the arguments of a command, such as `BOT`; None for the keys of a tournament
-    file. It is not stored."""
+    """The name of each of `bots` in messages: the argument of a command that named the bot, such as `BOT`. If it is None, messages
+    use the keys of a tournament file, as `entry_key` returns them. It is not stored."""
 
     @property
     def games(self) -> int:
@@ -142,7 +142,7 @@ class TournamentConfig:
         return self.stages[0].challengers
 
     def entry_key(self, number: int) -> str:
-        """Return what messages call `self.bots[number]`: its key in the tournament file, such as `bots[3]` or `challengers[0]`."""
+        """Return the name of `self.bots[number]` in messages: its entry in `bot_keys`, or a key such as `bots[3]` or `challengers[0]`."""
         if self.bot_keys is not None:
             return self.bot_keys[number]
         if number < self.challengers:
@@ -293,7 +293,7 @@ def part_title(number: int) -> str:
 
 
 def count_rounds(config: TournamentConfig) -> int:
-    """Return how many rounds a tournament has if it does not stop early."""
+    """Return how many rounds a tournament without balanced stages has, if it does not stop early and has no extension."""
     return max(stage.matches for stage in config.stages)
 
 
@@ -308,8 +308,8 @@ def list_look_rounds(config: TournamentConfig) -> tuple[int, ...]:
 def played_stages(config: TournamentConfig, stopped_after: int | None) -> tuple[Stage, ...]:
     """Return the stages of the configuration, cut after the first `stopped_after` rounds.
 
-    If `stopped_after` is None, the tournament did not stop early, and the stages have all their rounds. The stage of a ladder is not cut,
-    because a balanced choice cannot be: it has the planned matches.
+    If `stopped_after` is None, the tournament did not stop early, and the stages have all their rounds. The stage of a ladder keeps all
+    its planned matches, because a balanced choice cannot be cut.
     """
     if stopped_after is None or config.ladder is not None:
         return config.stages
