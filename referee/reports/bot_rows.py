@@ -30,7 +30,10 @@ if TYPE_CHECKING:  # numpy and scipy take a while to load
     from referee.result_columns import Flags, ResultColumns
 
 _LIMITS_US = (0, *(step * 10**power for power in range(20) for step in (1, 2, 5)))
-"""The limits of the ranges of times, in microseconds: 0, 1, 2, 5, 10, 20 and so on. No record has a time beyond the last one."""
+"""The boundaries between the ranges of `LatencyRow`, in microseconds: 0, 1, 2, 5, 10, 20 and so on.
+
+The last boundary is higher than any time in a record, because times in records have at most 64 bits.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,15 +60,15 @@ def usage_row(usage: StoredUsage) -> UsageRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRow:
-    """How many decisions of a bot were requested in messages of about the same size."""
+    """How many decisions a bot made itself in batches of similar size. The size of a batch is its number of requests."""
 
     least: Annotated[int, Column("least", right=True)]
-    """The smallest number of requests in a message that this row counts."""
+    """The row counts decisions in batches of at least this many requests."""
     most: Annotated[int, Column("most", right=True)]
-    """The largest number of requests in a message that this row counts."""
+    """The row counts decisions in batches of at most this many requests."""
     decisions: Annotated[int, Column("decisions", right=True)]
     share: Annotated[float, Column("share", right=True, show=percent)]
-    """The decisions divided by all decisions of the bot in these games."""
+    """`decisions` divided by the sum of `decisions` over all rows."""
 
 
 BATCH_GAMES = 100
@@ -73,7 +76,7 @@ BATCH_GAMES = 100
 
 
 def batch_rows(records: Iterable[GameRecord], bot: str) -> tuple[BatchRow, ...]:
-    """Return a row for the sizes 1, 2 to 3, 4 to 7 and so on, except those that did not occur.
+    """Return a row for each range of batch sizes that occurred. The ranges are 1, 2 to 3, 4 to 7 and so on.
 
     Args:
         records: games of the bot.
@@ -92,7 +95,7 @@ def batch_rows(records: Iterable[GameRecord], bot: str) -> tuple[BatchRow, ...]:
 
 
 def _own_moves(records: Iterable[GameRecord], bot: str) -> Iterator[Move]:
-    """Yield the moves that a bot decided itself. A damaged record may have a move of a seat that does not exist."""
+    """Yield the moves that a bot decided itself. Moves of seats that do not exist, in a damaged record, are left out."""
     for record in records:
         seats = {seat for seat, each in enumerate(record.seating) if str(each) == bot}
         yield from (move for move in record.moves if move.seat in seats and not move.stand_in)
@@ -227,7 +230,7 @@ def _log_entry(row: LogRow) -> Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeatResultRow:
-    """The results of a bot in a seat of tables of one size."""
+    """The results of a bot at tables of one size, in one seat or in all seats together."""
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
     seats: Annotated[int, Column("seats", right=True)]
@@ -236,29 +239,29 @@ class SeatResultRow:
     """Number of the seat; None for all seats together."""
     games: Annotated[int, Column("games", right=True)]
     wins: Annotated[int, Column("wins", right=True)]
-    """Number of games in which the bot had rank 1, alone or shared. Games that the bot forfeited do not count."""
+    """Number of games in which the bot had rank 1, alone or shared. A game that the bot forfeited is not a win."""
     won: Annotated[float, Column("won", right=True, show=percent)]
     """Wins divided by games."""
     score: Annotated[float, Column("score", right=True, show=decimal(2))]
-    """Mean points of the bot in a game. A game that it forfeited counts with the lowest points of the table."""
+    """Mean points of the bot in a game. In a game that it forfeited, it gets the lowest points of all seats."""
     strikes: Annotated[int, Column("strikes", right=True)]
     forfeits: Annotated[int, Column("forfeits", right=True)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatencyRow:
-    """How many decisions of a bot took a time within a range."""
+    """How many decisions of a bot took at least `at_least_us` and less than `below_us` microseconds."""
 
     at_least_us: Annotated[int, Column("at least", right=True, show=duration)]
     below_us: Annotated[int, Column("below", right=True, show=duration)]
     decisions: Annotated[int, Column("decisions", right=True)]
     """Number of decisions that the bot made itself in this time."""
     share: Annotated[float, Column("share", right=True, show=percent)]
-    """Decisions divided by all decisions of all rows."""
+    """`decisions` divided by the sum of `decisions` over all rows."""
 
 
 def seat_result_rows(bot: str, analysed: Mapping[str, Analysis]) -> tuple[SeatResultRow, ...]:
-    """Return for each ruleset and table size a row for all seats, then a row for each seat in which the bot played."""
+    """Return the rows of each ruleset and table size: first a row for all seats, then one for each seat in which the bot played."""
     return tuple(
         row
         for ruleset, analysis in analysed.items()
@@ -281,7 +284,7 @@ def _seat_results(ruleset: str, games: ResultColumns, bot: str) -> Iterator[Seat
 def _seat_result(
     ruleset: str, size: int, seat: int | None, games: ResultColumns, own: Flags
 ) -> SeatResultRow:
-    """Return the row of one seat, or of all seats. `own` has one value for each seat of each game: True where the bot sat."""
+    """Return the row of one seat, or of all seats. `own` has a value for each seat of each game: True if the row counts it."""
     played = int(own.sum())
     wins = int((own & (games.rank == 1) & ~games.forfeited).sum())
     return SeatResultRow(
@@ -298,10 +301,10 @@ def _seat_result(
 
 
 def latency_rows(bot: str, records: Iterable[GameRecord]) -> tuple[LatencyRow, ...]:
-    """Return how long the decisions of a bot took, from the shortest to the longest.
+    """Return a row for each range of decision times of a bot, shortest times first.
 
-    Decisions of the stand-in are left out. There is a row for each range from the shortest to the longest decision, also
-    for a range without decisions.
+    Decisions of the stand-in are left out. The first row has the shortest decision, the last row the longest. No range in
+    between is left out, even if it has no decisions.
 
     Args:
         bot: `name@version`.

@@ -27,7 +27,8 @@ _STYLES = {
 _NAME_WIDTH = 24
 """Width of the column with the names of the steps, in characters."""
 _FIRST_LINES, _LAST_LINES = 5, 10
-"""Numbers of lines of a long output that the terminal shows: its beginning, such as the first error of a compiler, and its end."""
+"""How many lines the terminal shows from the beginning and from the end of a long output. The first error of a compiler, for
+example, is at the beginning."""
 
 
 def step_view(step: Step) -> Group:
@@ -52,17 +53,17 @@ def step_view(step: Step) -> Group:
 
 
 class CheckView:
-    """Shows the steps of a running check. Steps that say the same are shown in one line.
+    """Shows the steps of a running check, and shortens what repeats.
 
-    Steps that follow each other and are skipped for the same reason have one line together. If a step has failed like
-    an earlier one, its line names that step. The JSON value of the check has all steps in full.
+    Consecutive steps that are skipped for the same reason share one line. A step that fails like an earlier step gets
+    only one line, which names the earlier step. The JSON value of the check has all steps in full.
     """
 
     def __init__(self) -> None:
         self._skipped: list[Step] = []
         """Skipped steps that are not shown yet; all have the same reason."""
         self._failed: dict[tuple[str, str], int] = {}
-        """The number of the first step with each symptom and end of the output."""
+        """For each pair of a symptom and the end of an output (`_end_of`), the number of the first step that failed with both."""
 
     def add(self, step: Step) -> Iterator[RenderableType]:
         """Add a step, and yield what can be shown now."""
@@ -84,7 +85,7 @@ class CheckView:
         yield step_view(step)
 
     def finish(self) -> Iterator[RenderableType]:
-        """Yield the line of the skipped steps, if there are any. Call this after the last step too."""
+        """Yield the line of the skipped steps that are not shown yet, if any. Call this after the last step."""
         steps, self._skipped = self._skipped, []
         if len(steps) == 1:
             yield step_view(steps[0])
@@ -100,7 +101,7 @@ class CheckView:
 
 
 def _end_of(output: str) -> str:
-    """Return the line of an output that says most about the end of a program: the last place in a Python traceback, or the last line."""
+    """Return the line that best shows why a program failed: the last line with a file in a Python traceback, or else the last line."""
     lines = output.rstrip().split("\n")
     places = [line for line in lines if line.startswith('  File "')]
     return (places or lines)[-1]

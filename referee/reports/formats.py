@@ -1,4 +1,4 @@
-"""Format values and rows: values as short texts for people, rows as tables, JSON or CSV.
+"""Format values as short texts for people, and rows as JSON or CSV for programs.
 
 A row is a frozen dataclass. The `Column` beside each field says how a table shows it:
 
@@ -7,9 +7,9 @@ A row is a frozen dataclass. The `Column` beside each field says how a table sho
         bot: Annotated[str, Column("bot")]
         mu: Annotated[float, Column("mu", right=True, show=decimal(1))]
 
-`RowsTable` in `terminal.py` shows rows as tables; `json_text` and `csv_text` write rows for programs. The names of
-the fields are the keys in JSON and CSV, and must not change after the first release. Each is derived from the title of its
-column: `title_key` has the rule, and a test checks it. `json_text` and `csv_text` do not round numbers.
+`RowsTable` in `terminal.py` shows rows as tables; `json_text` and `csv_text` write rows for programs. The name of a
+field is its key in JSON and CSV, so it must not change after the first release. It must match the title of the column:
+`title_key` has the rule, and a test checks it. `json_text` and `csv_text` do not round numbers.
 
 A text may come from a bot. Before a module prints the text, it must call `visible`, which escapes control characters.
 Rich must get the text as `Text`, never as markup, because Rich interprets brackets in markup.
@@ -32,15 +32,16 @@ from referee.errors import UserError, did_you_mean, is_unseen
 from referee.rules.ruleset import Counts, Group, card_name
 
 _SURELY_NOT = 0.001
-"""Probabilities and shares below this value are shown as `< 0.1 %`, and above 1 minus this value as `> 99.9 %`."""
+"""Probabilities below this value are shown as `< 0.1 %`, and above 1 minus this value as `> 99.9 %`. The same holds for
+shares, but a share of exactly 0 or 1 is shown as `0.0 %` or `100.0 %`."""
 _MINUTE_US = 60 * SECOND_US
 _HOUR_US = 60 * _MINUTE_US
 _MILLISECOND_US = 1_000
 _FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""A spreadsheet takes a text for a formula if it begins with one of these characters (the last four are the wide forms of
-the others), or with a tab or a carriage return, which are always escaped."""
+"""A spreadsheet takes a text for a formula if the text begins with one of these characters. The last four are the wide
+forms of the first four. A tab or a carriage return at the beginning has the same effect, but `visible` escapes both."""
 _AS_EMOJI = "\ufe0f"
-"""A hidden character that asks for a coloured picture of the symbol before it, such as a heart."""
+"""A hidden character. It tells the terminal to show the symbol before it, such as a heart, as a coloured picture."""
 
 NOTHING = "-"
 """The text for a missing value."""
@@ -49,8 +50,8 @@ NOTHING = "-"
 def visible(text: str, *, lines: bool = False) -> str:
     r"""Escape all characters that a terminal would execute or hide.
 
-    The escape character becomes `\x1b`, for example. U+FE0F stays after a symbol, because most emoji have it: so texts that
-    differ only in this character look the same.
+    The escape character becomes `\x1b`, for example. U+FE0F stays after a symbol, because many emoji end with it. Two
+    texts that differ only in such a U+FE0F can therefore look the same.
 
     Args:
         text: any text.
@@ -68,7 +69,7 @@ def _make_visible(char: str, before: str) -> str:
 
 
 def quoted(output: str) -> str:
-    """Return what a program has printed, with a bar before each line, so that no line looks like one of the referee's.
+    """Return what a program has printed, with a bar before each line, so that no line looks like a line of the referee.
 
     Characters that a terminal would execute or hide are escaped. The last line ends with a line feed too. If a terminal wraps a
     long line, the rest of the line has no bar.
@@ -93,8 +94,8 @@ def decimal(places: int) -> Callable[[float], str]:
 def estimate(places: int) -> Callable[[Estimate], str]:
     """Return a function that formats an estimate and its interval with `places` decimal places.
 
-    If only one end of the interval is known, the text is only this end, such as `< 3.1`: without a limit on the other
-    side, the value itself says little.
+    If only one end of the interval is known, the text has only this end, such as `< 3.1`, because the value says little
+    without a limit on the other side.
     """
 
     def show(each: Estimate) -> str:
@@ -117,9 +118,9 @@ def percent_estimate(share: Estimate) -> str:
 def _with_interval(
     value: float, low: float | None, high: float | None, places: int, unit: str = ""
 ) -> str:
-    """Return a value and its interval, if both ends are known.
+    """Return a value as text. If both ends of its interval are known, the interval follows.
 
-    If both ends would be rounded to the same number, all numbers have one more decimal place than `places`.
+    If two different ends would be rounded to the same number, all numbers have one more decimal place than `places`.
     """
     show = decimal(places)
     if low is None or high is None:
@@ -142,9 +143,9 @@ def percent(share: float) -> str:
 
 
 def distinct_percents(one: float, other: float, places: int) -> tuple[str, str]:
-    """Return two shares as texts such as `64 %`, with the fewest decimal places, from `places` on, that tell them apart.
+    """Return two shares as texts such as `64 %`. Different shares have different texts.
 
-    A share is not rounded to 0 or 1.
+    Both texts have `places` decimal places, or more if needed. A share that is not exactly 0 or 1 is not rounded to it.
     """
     texts = _percentage(one, places), _percentage(other, places)
     is_rounded_to_0 = min(one, other) > 0 and _percentage(0, places) in texts
@@ -166,7 +167,7 @@ def duration(duration_us: int) -> str:
         (_MILLISECOND_US, SECOND_US, "ms"),
         (SECOND_US, _MINUTE_US, "s"),
     ):
-        if duration_us < next_us - unit_us / 20:  # more would be rounded up to the next unit
+        if duration_us < next_us - unit_us / 20:  # else the text would be `1000.0 ms` or `60.0 s`
             return f"{duration_us / unit_us:.1f} {name}"
     minutes, seconds = divmod(round(duration_us / SECOND_US), 60)
     hours, minutes = divmod(minutes, 60)
@@ -228,7 +229,7 @@ class Column:
     section: bool = False
     """The field is not a column. Rows with equal values of the field form one table, with the value in the title."""
     data_only: bool = False
-    """The field is in JSON and CSV only, not in tables."""
+    """The field is in JSON and CSV. A table has it only on request: with `--columns`, or with `data` in `web/tables.py`."""
     interval: bool = False
     """The field is an `Estimate`. In JSON and CSV it has three keys: `NAME`, `NAME_low` and `NAME_high`."""
 
@@ -255,7 +256,7 @@ def row_from(row_type: type[Row], figures: object, /, **others: object) -> Row:
 
 
 def keys_of(row_type: type, fields: Iterable[Field] | None = None) -> list[str]:
-    """Return the keys of a row type in JSON and CSV, in the order of the fields; by default those of all fields."""
+    """Return the keys of `fields` in JSON and CSV, in their order; by default the keys of all fields of the row type."""
     return [
         key
         for field in fields or fields_of(row_type)
@@ -291,9 +292,9 @@ def find_fields(row_type: type, names: str) -> tuple[Field, ...]:
         row_type: the type of the rows.
         names: the names of columns, with commas between them. A column is named by one of its keys, or by its title in the
             table, with or without the bracket: `fit`, `fit_low` and `fit [95 %]` all name the column with the keys `fit`,
-            `fit_low` and `fit_high`. Case is ignored; a space is a `_`.
+            `fit_low` and `fit_high`. Case is ignored; a space counts as `_`.
 
-    Raises UserError if one of the names is not that of a column.
+    Raises UserError if a name belongs to no column.
     """
     fields = fields_of(row_type)
     known = {_as_key(field.column.title): field for field in fields}
@@ -312,8 +313,8 @@ def find_fields(row_type: type, names: str) -> tuple[Field, ...]:
 def title_key(column: Column) -> str:
     """Return the key that belongs to the title of a column: `points_more` for `points more [95 %]`.
 
-    The key of a field with a unit also has the unit: `_us` or `_kib`, and `_at_us` for a moment. The column `#` is an
-    exception, because `#` cannot be a key.
+    If the values have a unit, the name of the field is this key with a suffix: `_us` or `_kib`, or `_at_us` for a
+    moment. The column `#` is an exception, because `#` cannot be a key: its field is `rank`.
     """
     return _as_key(column.title.partition(" [")[0])
 
@@ -331,8 +332,8 @@ def csv_text(row_type: type, rows: Iterable[object], fields: Iterable[Field] | N
     """Return rows as CSV: a line of keys, then a line for each row.
 
     The format is RFC 4180, but lines end with a line feed only. The values of a tuple have spaces between them. None
-    is an empty cell. A text that a spreadsheet would take for a formula gets an apostrophe before it, because the
-    authors of bots choose some of the texts. Numbers get none.
+    is an empty cell. The authors of bots choose some of the texts, and must not be able to run formulas in a spreadsheet.
+    So a text that a spreadsheet would take for a formula gets an apostrophe before it. Numbers get none.
 
     Args:
         row_type: the type of the rows.

@@ -1,7 +1,7 @@
 """Make rows about games, and the JSON value of a game record.
 
-`referee/ratings/README.md` describes the keys of the JSON value. New keys may be added. Who removes a key or changes
-its meaning must change `FORMAT` too.
+`referee/ratings/README.md` describes the keys of the JSON value. You may add keys. If you remove a key or change
+its meaning, change `FORMAT` too.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class SeatRow:
     max_time_us: Annotated[int | None, Column("max time", right=True, show=duration)]
     lag_us: Annotated[int, Column("lag", right=True, show=duration, drop=4)]
     """The longest lag of a decision, in microseconds. Lag is the referee's own delay after a time limit, or the
-    time of a person beyond it."""
+    time by which a person has exceeded the limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ class ChargeRow:
     exit_code: Annotated[int | None, Column("exit code", right=True, drop=2)]
     signal: Annotated[str | None, Column("signal", drop=1)]
     elapsed_us: Annotated[int, Column("elapsed", right=True, show=duration, drop=3)]
-    """Microseconds from the request to the fault, or from the start of the process if there was no request."""
+    """Microseconds to the fault: from the request, from the game's start, or from the program's launch."""
     stderr_tail: Annotated[str, Column("stderr tail", data_only=True)]
     """The last output of the process on standard error."""
 
@@ -218,7 +218,7 @@ def record_json(record: GameRecord) -> dict[str, Any]:
 
 
 def action_json(action: Action) -> dict[str, Any]:
-    """Return an action as a JSON value. The keys beside `kind` depend on the kind of the action."""
+    """Return an action as a JSON value. The other keys depend on `kind`."""
     if isinstance(action, Choice):
         return {"kind": action.value}
     if isinstance(action, Play):

@@ -2,7 +2,7 @@
 
 `PHRASES` and `PARTS` have the texts of the lines. The replay in the web pages uses the same texts.
 `Narrator` writes the lines while a game is played. `playthrough` writes the same lines from the record of a game.
-The lines and the table show hidden cards. Never send them to a bot.
+The lines and `table_view` show hidden cards. Never send them to a bot.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from referee.rules.ruleset import Counts, Layer, card_name, layer_name
 
 
 def table_view(game: Game, names: Sequence[str]) -> Group:
-    """Return points, hand and layers of each seat, then display, deck, discard pile and ghost.
+    """Return points, hand and layers of each seat, then the display, the size of the deck, the discard pile and the ghost.
 
     The active seat is marked with `>`. The layers of a seat are listed from the oldest to the top layer.
 
@@ -173,7 +173,7 @@ class Narrator:
         self._turn = 0
 
     def line(self, event: Event) -> Line:
-        """Return the line of an event. Call this method once for each event, in the order of the game."""
+        """Return the line of an event. Call this method once for each event, in the order of the game, because it counts the turns."""
         if isinstance(event, Played):
             self._turn += 1
             start = PARTS["turn"].format(turn=self._turn).ljust(len(_INDENT))
@@ -212,7 +212,7 @@ class Narrator:
         return PHRASES[type(event)].format_map(self._places(event))
 
     def _places(self, event: Event) -> dict[str, str]:
-        """Return the texts for the places in the sentence of `event`."""
+        """Return the text of each placeholder in the phrase of `event`."""
         match event:
             case Drawn(seat, slot, cards):
                 source = PARTS["deck"] if slot is None else PARTS["slot"].format(slot=slot)
@@ -245,7 +245,7 @@ def playthrough(record: GameRecord, *, tables: bool = False) -> Iterator[Rendera
         record: the game.
         tables: True to yield the table before each turn too.
 
-    Raises `referee.match.replay.Difference` if the deck is wrong, and at the first move that the rules do not allow.
+    Raises `referee.match.replay.Difference` at the first error that `replay_moves` finds, such as an illegal move.
     """
     names = record.names
     narrator = Narrator(names)
@@ -265,7 +265,7 @@ def playthrough(record: GameRecord, *, tables: bool = False) -> Iterator[Rendera
 def log_lines(record: GameRecord) -> list[str]:
     """Return the lines of `playthrough` without tables, as plain texts.
 
-    Raises `referee.match.replay.Difference` if the deck is wrong, and at the first move that the rules do not allow.
+    Raises `referee.match.replay.Difference` at the first error that `replay_moves` finds, such as an illegal move.
     """
     return [
         (part.text if isinstance(part, Line) else part).plain

@@ -26,38 +26,38 @@ class RatingRow:
     """Rank by `rating`, then by mu. Bots that are equal in both share a rank."""
     bot: Annotated[str, Column("bot", wrap=True)]
     mu: Annotated[float, Column("mu", right=True, show=decimal(2))]
-    """TrueSkill's estimate of the skill, over the games in schedule order."""
+    """TrueSkill's estimate of the skill. TrueSkill takes the games in schedule order."""
     sigma: Annotated[float, Column("sigma", right=True, show=decimal(2))]
     rating: Annotated[float, Column("rating", right=True, show=decimal(2))]
     """mu - 3 sigma."""
     fit: Annotated[Estimate, Column("fit [95 %]", right=True, show=estimate(1), interval=True)]
-    """The skill that explains all games at once, whatever their order. The mean of the bots of `Analysis.centre` is 25.
+    """The skill that explains all games at once, whatever their order. The bots of `Analysis.centre` have the mean fit 25.
 
-    An end of the interval is None if the games give no limit: a bot that always ranked last has no lower end. If only one end is None,
-    the table has only the other one, such as `< 3.1`.
+    An end of the interval is None if the games set no limit on that side. For example, a bot that always ranked last has
+    no lower end, and the table shows only the upper end, such as `< 3.1`. Both ends are None if the games are too few.
     """
     ahead: Annotated[float | None, Column("ahead", right=True, show=chance, drop=3)]
     """Probability, by the fit, that the bot is better than the next bot in the table.
 
-    None for the last bot. None too if no games connect the bot and the next bot, or if one of them has played fewer than two
-    matches; see `Analysis.chance_of_lead`.
+    It is None for the last bot. It is also None if neither of the two bots has ranked above the other or tied with it, directly
+    or over a chain of bots, or if one of the two has played fewer than two matches. See `Analysis.chance_of_lead`.
     """
     games: Annotated[int, Column("games", right=True, drop=6)]
     matches: Annotated[int, Column("matches", right=True, drop=9)]
     """Number of matches of the bot. The intervals are computed from matches, not from games."""
     wins: Annotated[int, Column("wins", data_only=True)]
-    """Number of games in which the bot had rank 1, alone or shared. Games that the bot forfeited do not count."""
+    """Number of games in which the bot had rank 1, alone or shared. A game that the bot forfeited is not a win."""
     won: Annotated[
         Estimate,
         Column("won [95 %]", right=True, show=percent_estimate, drop=2, interval=True),
     ]
     """Wins divided by games."""
     points: Annotated[int, Column("points", right=True, drop=1)]
-    """Sum of the points of the bot in all its games. A game that it forfeited counts with the lowest points of a seat in that game."""
+    """Sum of the points of the bot in all its games. In a game that it forfeited, it gets the lowest points of all seats."""
     score: Annotated[
         Estimate, Column("score [95 %]", right=True, show=estimate(1), drop=7, interval=True)
     ]
-    """Mean points of the bot in a game. A game that it forfeited counts with the lowest points of a seat in that game."""
+    """Mean points of the bot in a game. In a game that it forfeited, it gets the lowest points of all seats."""
     strikes: Annotated[int, Column("strikes", right=True, drop=1)]
     forfeits: Annotated[int, Column("forfeits", right=True, drop=8)]
 
@@ -154,11 +154,11 @@ class StandingRow:
     games: Annotated[int, Column("games", right=True)]
     matches: Annotated[int, Column("matches", right=True, drop=1)]
     wins: Annotated[int, Column("wins", right=True)]
-    """Number of games in which the bot had rank 1, alone or shared. Games that the bot forfeited do not count."""
+    """Number of games in which the bot had rank 1, alone or shared. A game that the bot forfeited is not a win."""
     won: Annotated[float, Column("won", right=True, show=percent, drop=2)]
     """Wins divided by games."""
     score: Annotated[float, Column("score", right=True, show=decimal(2), drop=5)]
-    """Mean points of the bot in a game. A game that it forfeited counts with the lowest points of a seat in that game."""
+    """Mean points of the bot in a game. In a game that it forfeited, it gets the lowest points of all seats."""
     strikes: Annotated[int, Column("strikes", right=True, drop=3)]
     forfeits: Annotated[int, Column("forfeits", right=True, drop=4)]
 
