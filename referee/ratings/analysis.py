@@ -1,7 +1,10 @@
 """Estimate the strength of the bots of one ruleset from all their games at once, with intervals.
 
-Each interval covers the true value with a chance of 95 %; `tests/bench/bench_calibration.py` measures how often. It
-comes from resampling the matches (`intervals.Resampling`), and for win shares from `win_shares`.
+In this module, the rating of a bot is its fit (`BotFigures.rating`), not the sequential rating of `trueskill.py`.
+
+An interval should cover the true value with a chance of 95 %; `tests/bench/bench_calibration.py` measures how often it
+does. The intervals of win shares come from `win_shares.py`, all others from resampling the matches
+(`intervals.Resampling`).
 
 In the shapes of arrays, n is the number of bots, M of matches, P of pairs of bots that met, and B of resamples.
 """
@@ -31,24 +34,27 @@ from referee.ratings.win_shares import win_share_intervals
 from referee.result_columns import Flags, Floats, Ints, ResultColumns
 
 _CHUNK = 2_000_000
-"""Approximate upper limit of the items of one array in a fit, to save memory.
+"""Approximate upper limit of the number of items in one array of a fit, to save memory.
 
-If one call of `fit` would need larger arrays for all resamples, the resamples are fitted in several calls.
+If an array for all resamples would be larger, the resamples are divided among several calls of `fit`.
 """
 _OFTEN = 3
-"""`Analysis.centre` leaves out a bot if it ranked above others of its set in fewer matches than this, or below
-others in fewer matches than this."""
+"""A bot stays in `Analysis.centre` only if it ranked above other bots of the set in at least this many matches, and below other
+bots of the set in at least this many. This rule is not applied if fewer than two bots would stay, or if no two bots beat each
+other."""
 _UNLIMITED = 0.5
-"""The largest probability that a bot is better than another one that it never beat, also not over a chain of bots."""
+"""If only b beat a, directly or over a chain of bots, the probability that a is better than b is at most this. If only a beat b,
+it is at least this."""
 _FURTHER_MATCHES = 4
-"""`Analysis.doubt_of_equality` adds the variance of this many further matches in which one bot is better in all games: half of
-them for each bot. With four, the share of wrong verdicts in simulated single tests of two bots that differ by the margin was
-never above the allowed error. With three, it was up to 1.6 times the allowed error."""
+"""`Analysis.doubt_of_equality` adds the variance of this many further matches. In half of them, one bot is better in all games; in the
+other half, the other bot is. The number comes from simulated single tests of two bots that differ by the margin. With four, the
+share of wrong verdicts was never above the allowed error. With three, it was up to 1.6 times the allowed error."""
 _LEAST_GAMES = 4
-"""The intervals of ratings and of leads are at least as wide as if the result of this many games were always the same: the games of two
-matches of two seats, or of one match of four seats. The resamples contain only results that have occurred, and a
-match that one bot wins altogether may only be rare. For two nearly identical bots, the intervals then cover the true lead in at
-least 90 % of the cases; with 2 it would be 87 %, and without this 55 %. A larger number would widen the intervals of other bots."""
+"""The intervals of ratings, and of leads in rating, have a least width. It comes from the variance of matches with this many games
+in total, if all games of a match have the same result: two matches of two seats, or one match of four seats. The reason:
+resamples contain only results that have occurred. A match in which one bot wins all games may be rare and not have occurred yet.
+With 4, the intervals of two nearly identical bots cover their true lead in at least 90 % of the cases. With 2 it would be
+87 %, and without a least width 55 %. A larger number would widen the intervals of other bots."""
 _SEED = 20_050_102
 """Fixed, so that the same results always give the same intervals."""
 
@@ -125,9 +131,10 @@ class PairFigures:
     Each meeting has the weight 2 / seats, as in `MatchSums.compared`. None if the bots never met.
     """
     lead: Estimate | None
-    """Mean points of the first bot in the meetings minus those of the second; None if the bots never met."""
+    """Mean points of the first bot in the meetings, minus the mean points of the second; None if the bots never met."""
     rating_lead: Estimate
-    """Rating of the first bot minus that of the second. An end is None if no games limit it (`fit.find_beaten`)."""
+    """Rating of the first bot minus that of the second. The lower end is None if the first bot never beat the second, not even
+    over a chain of bots (`fit.find_beaten`). The upper end is None if the second never beat the first."""
     chance: float | None
     """Probability that the true rating of the first bot is higher than that of the second; see `Analysis.chance_of_lead`."""
 
@@ -164,11 +171,14 @@ class Analysis:
     def centre(self) -> Flags:
         """(n,) True for the bots whose mean rating is `Settings.mu`.
 
-        They are the largest set in which each bot beat every other, directly or over a chain of bots (`fit.find_beaten`). A
-        bot that always ranked last or always first is not in the set, because only the prior says how far it is from the others. Some
-        bots of the set may have ranked above others of it in fewer than three matches, or below others in fewer than
-        three. Such bots are left out if at least two others remain, because their distance is uncertain. If no two bots beat
-        each other, the set has all bots.
+        They come from the largest set in which each bot beat every other, directly or over a chain of bots (`fit.find_beaten`). A
+        bot that always ranked last or always first is not in the set, because only the prior says how far it is from the others.
+
+        Bots of this set with an uncertain distance from the others are left out: those that ranked above other bots of the
+        set in fewer than three matches, or below other bots of the set in fewer than three. But if fewer than two bots would
+        remain, none is left out.
+
+        If no two bots beat each other, all bots of the ruleset are the centre.
         """
         linked = self._beaten & self._beaten.T
         size = linked.sum(axis=1)
@@ -189,9 +199,10 @@ class Analysis:
         return find_beaten(self._sums.pairs, better, compared - better, len(self.results.bots))
 
     def _open_ends(self, ratings: Iterable[Estimate]) -> list[Estimate]:
-        """Return the estimates of all bots without the ends that no games limit.
+        """Return the estimates of all bots, with None for each end of an interval that no games limit.
 
-        There is a lower end if the bot beat all bots of the centre (over a chain of bots), and an upper end if all of them beat it.
+        A bot keeps its lower end if it beat all other bots of the centre, and its upper end if all of them beat it, in both
+        cases directly or over a chain of bots.
         """
         not_beaten = ~(self._beaten | np.eye(len(self._beaten), dtype=bool))
         beat_all, lost_to_all = ~(not_beaten @ self.centre), ~(self.centre @ not_beaten)
@@ -245,7 +256,7 @@ class Analysis:
         return tuple(self._pair(first, second) for first, second in combinations(order, 2))
 
     def meetings(self) -> tuple[MeetingFigures, ...]:
-        """Return the results of all ordered pairs of bots that met. Without intervals, this is much faster than `pairs`."""
+        """Return the results of all ordered pairs of bots that met. This is much faster than `pairs`, because it computes no intervals."""
         return tuple(self._meetings.values())
 
     def pair(self, first: str, second: str) -> PairFigures:
@@ -260,9 +271,9 @@ class Analysis:
     def chance_of_lead(self, first: str, second: str) -> float | None:
         """Return the probability that the rating of `first` is higher than the rating of `second`.
 
-        A bot also counts as beaten if a chain of bots leads to it (`fit.find_beaten`). If only `second` beat `first`, the games set no
-        lower limit to the lead of `first`, only the prior does; then the probability is at most 0.5. If only `first` beat
-        `second`, the probability is at least 0.5. If each beat the other, it has no such limit.
+        Here, "beat" means directly or over a chain of bots (`fit.find_beaten`). If only `second` beat `first`, no games limit
+        how far `first` is behind, only the prior does. So the probability is then at most 0.5. If only `first` beat `second`,
+        the probability is at least 0.5. If each beat the other, the probability has no such limit.
 
         Return None if neither beat the other, or if one of the bots has played fewer than two matches. Raises ValueError if
         one of the bots has not played.
@@ -273,12 +284,12 @@ class Analysis:
     def doubt_of_equality(self, first: str, second: str, margin: float) -> float | None:
         """Return the probability that the bot with the higher rating leads by more than `margin`.
 
-        The resamples contain only results that have occurred. If both bots won one game in each match so far, the lead
-        is 0 in all resamples, but a match that one bot wins altogether may only be rare. So the variance of
-        `_FURTHER_MATCHES` such matches is added.
+        Resamples contain only results that have occurred. Suppose that each of two bots won one game of every match so far.
+        Then the lead is nearly 0 in all resamples. But a match in which one bot wins all games may be rare and not have
+        occurred yet. So the variance of `_FURTHER_MATCHES` such matches is added.
 
-        Return None if one of them never beat the other, directly or over a chain of bots (`fit.find_beaten`), or if one of
-        them has played fewer than two matches. Raises ValueError if one of the bots has not played.
+        Return None unless each of the two bots beat the other, directly or over a chain of bots (`fit.find_beaten`). Also
+        return None if one of them has played fewer than two matches. Raises ValueError if one of the bots has not played.
         """
         bots = self.results.bots
         pair = [bots.index(first), bots.index(second)]
@@ -288,25 +299,27 @@ class Analysis:
         return certainty.chance(abs(lead[0]) - margin, drawn, self._further_variance(pair))
 
     def _further_variance(self, pair: list[int]) -> float:
-        """Return the variance of the lead of two bots by `_FURTHER_MATCHES` matches in which one of them is better in all games.
+        """Return the variance that `_FURTHER_MATCHES` matches add to the lead of two bots if one bot is better in all games of each.
 
-        If all games were independent, the variance of the lead would be that of the fit. It is divided by the number of matches of
-        the bot that has fewer, which gives the variance that one match brings. If the k games of a match always
-        have the same result, the variance is k times as large.
+        If the k games of a match always have the same result, the match adds k times the variance of a match of independent
+        games. Here k is the larger of the two bots' mean numbers of games per match.
         """
         games_per_match = self._sums.games[:, pair].sum(axis=0) / self._by_bot.matches[pair]
         return _FURTHER_MATCHES * float(games_per_match.max()) * self._variance_of_match(pair)
 
     def _variance_of_match(self, pair: list[int]) -> float:
-        """Return the variance of the lead of two bots that one match brings if all its games are independent."""
+        """Return the variance that one match adds to the lead of two bots if all games are independent.
+
+        This is the variance of the lead from `_covariance`, divided by the number of matches of the bot with fewer matches.
+        """
         difference = np.array([1.0, -1.0])
         independent = difference @ self._covariance[np.ix_(pair, pair)] @ difference
         return float(independent / self._by_bot.matches[pair].min())
 
     def _least_variances(self) -> Floats:
-        """Return the (n,) least variances of the ratings by `_LEAST_GAMES`.
+        """Return the (n,) least variances of the ratings; see `_LEAST_GAMES`.
 
-        A rating is a difference too: that of the bot and the mean of the centre.
+        Like a lead, a rating is a difference: the skill of the bot minus the mean skill of the centre.
         """
         differences = np.eye(len(self.results.bots)) - self.centre / self.centre.sum()
         independent = ((differences @ self._covariance) * differences).sum(axis=1)
@@ -333,7 +346,7 @@ class Analysis:
     def _lead(self, first: int, second: int) -> tuple[Floats, Floats, Certainty]:
         """Return the (1,) lead of the first bot in rating, the (B, 1) leads in the resamples, and their certainty.
 
-        The certainty has the number of matches of the bot with fewer matches.
+        The `Certainty` assumes as many matches as the bot with fewer matches has played.
         """
         lead = self.ratings[[first]] - self.ratings[[second]]
         drawn = self._resampled_ratings[:, [first]] - self._resampled_ratings[:, [second]]
@@ -442,10 +455,11 @@ class Analysis:
         return centred
 
     def _resampled_deviations(self, values: Floats) -> Floats:
-        """Return (B, n) differences: a bot's mean in a resample minus its mean in all games.
+        """Return by how much each bot's mean points per game in each resample deviate from its mean in all games.
 
-        In a resample, a bot can have stronger or weaker opponents than in all games. The schedule fixes the
-        opponents, so they cause no uncertainty. Therefore only the residuals of `OpponentEffects` are resampled.
+        The (B, n) deviations do not contain the effect of the opponents. In a resample, a bot can have stronger or weaker
+        opponents than in all games. But the schedule fixes the opponents, so they cause no uncertainty. Therefore only the
+        residuals of `OpponentEffects` are resampled.
 
         Args:
             values: (M, n) the sum of the points of each bot in each match.

@@ -1,9 +1,10 @@
 """Continue ratings from a checkpoint: rate only the games after the checkpoint.
 
-TrueSkill rates one game after another; a hundred thousand games take half a minute. A checkpoint is a byte
-string with up to four states. A state has the ratings after the first n games, and a digest of everything that
-determines these ratings: the games and their order, the predecessors of the bots, and the settings. If no digest
-fits the given games, for example because the checkpoint is damaged, all games are rated from the first one.
+TrueSkill rates one game after another, so a hundred thousand games take half a minute. A checkpoint is a byte
+string with up to four states. A state has the ratings after the first n games, and a digest of these ratings and of
+everything that determines them: the version of the algorithm, the games and their order, the predecessors of the bots,
+and the settings. A state can be used if its digest, computed again from the given games, is the same. If no state can
+be used, for example because the checkpoint is damaged, all games are rated from the first one.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ _VERSION = 2
 _SAVE_DISTANCES = (0, 64, 1024, 16_384)
 """Distances between the states of a checkpoint and the last game, in games.
 
-Games can be stored in another order than that of the schedule. A game that is stored late makes the states after
-this game useless. The states before this game can still be used.
+Games can be stored in another order than that of the schedule. If a game is stored late, the states that come after it
+in the schedule can no longer be used. The states that come before it can.
 """
 _MIN_NEW_GAMES = 200
-"""If fewer games than this follow the last state that fits, no checkpoint is made."""
+"""If fewer games than this follow the last state that can be used, no new checkpoint is made."""
 _MAX_SEATS = 5
 """Size of the largest table. All games are padded to this size.
 
@@ -96,8 +97,8 @@ def _read(checkpoint: bytes | None) -> tuple[_State, ...]:
 def _dump(states: Iterable[_State], games: int) -> bytes:
     """Return a checkpoint after `games` games.
 
-    For each distance in `_SAVE_DISTANCES`, the checkpoint contains the newest of `states` that is at least this
-    many games before the last game.
+    For each distance in `_SAVE_DISTANCES`, the checkpoint contains one of the states that are at least this many games
+    before the last game: the one after the most games. If there is none, the distance is skipped.
     """
     chosen = {}
     for before in _SAVE_DISTANCES:
@@ -186,8 +187,8 @@ def _number_by_occurrence(names: tuple[str, ...], numbers: Ints) -> tuple[list[s
         numbers: indexes of `names`, or NOBODY.
     """
     backwards = numbers.ravel()[::-1]
-    first = np.full(len(names) + 1, len(backwards))  # NOBODY is the index of the last item
-    # The order is reversed, so the last write for a number is its first occurrence.
+    first = np.full(len(names) + 1, len(backwards))  # the last item is for NOBODY, which is -1
+    # numpy keeps the last value that is written to an index. The order is reversed, so this is the first occurrence.
     first[backwards] = np.arange(len(backwards))[::-1]
     order = np.argsort(first[:-1], kind="stable")
     order = order[first[order] < len(backwards)]

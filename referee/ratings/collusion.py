@@ -1,7 +1,7 @@
 """Estimate how the other bots at the table change a bot's points, and which bots seem to help each other.
 
-Bots of unlike styles have unusual results together without any agreement. So a hint at collusion is a pair whose results
-are unusual even among all pairs, and by a large amount.
+Bots of unlike styles have unusual results together without any agreement. So a pair is a hint at collusion only if its
+excess is an outlier among the excesses of all pairs, and is also large.
 
 In the shapes of arrays, M is the number of matches, n of bots, N of ordered pairs of bots, and B of resamples.
 """
@@ -28,14 +28,16 @@ from referee.ratings.intervals import (
 from referee.result_columns import NOBODY, Floats, Ints, ResultColumns
 
 _CHUNK = 2_000_000
-"""About how many numbers an array of resamples may have, to save memory. If the pairs need more, they are resampled in parts."""
+"""Approximate upper limit of the number of items in an array of resamples, to save memory. If an array for all pairs would be
+larger, the pairs are resampled in parts."""
 _LEAST = 1e-6
 """A sum of squares below this comes from rounding, and counts as 0."""
 _PRACTICAL = 1.5
-"""A smaller excess, in standard deviations of a bot's points in a game, is no hint: styles cause such excesses."""
+"""Only an excess above this can be a hint, because styles cause smaller ones. The unit is the standard deviation of a bot's points in a
+game."""
 _TAIL_FREEDOM = 8
-"""Large effects of styles may be more frequent than in a normal distribution. So the limit comes from Student's t
-with at most 8 degrees of freedom: it is higher, and a hint is wrong less often."""
+"""Large effects of styles may be more frequent than in a normal distribution. So `CollusionFigures.limit` comes from Student's t
+with at most this many degrees of freedom. This makes the limit higher, so that fewer hints are wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,15 +58,16 @@ class CollusionFigures:
     `OpponentEffects` predicts points from the strength of a bot and from the effects of its opponents.
     """
     limit: float | None
-    """The excess that unlike styles can explain, in points per game; None if there are too few other pairs to know.
+    """The largest excess that unlike styles can explain, in points per game; None if there are too few other pairs to estimate it.
 
-    It is at least 1.5 standard deviations of a bot's points in a game. It is more if the other pairs have large excesses too.
+    It is at least 1.5 standard deviations of a bot's points in a game. If other pairs have large excesses, it is larger.
     """
     suspicious: bool
     """True if the excess is above `limit`, and surely above 1.5 standard deviations of a bot's points in a game.
 
-    If no bots collude, and styles change points by 0.5 standard deviations, the chance that one or more pairs are
-    suspicious is at most 5 %. `tests/bench/bench_hints.py` measures it, with other styles too.
+    "Surely" means that all pairs together have an error of 5 %. Suppose that no bots collude, and that styles change points
+    by 0.5 standard deviations. Then one or more pairs are suspicious with a chance of at most 5 %.
+    `tests/bench/bench_hints.py` measures this chance for these and other styles.
     """
 
 
@@ -92,9 +95,9 @@ class OpponentEffects:
         """(2n, 2n) the covariance of strengths and effects, if residuals have the variance 1."""
         free = self.there.sum() - np.linalg.matrix_rank(equations, tol=1e-9, hermitian=True)
         self.enlargement = float(np.sqrt(self.there.sum() / free)) if free > 0 else np.nan
-        """The factor of `scaled_residuals`. Least squares make the residuals of the fitted data too small.
+        """The factor by which `scaled_residuals` enlarges residuals, because least squares makes them too small.
 
-        With too few data the model fits every mean exactly; then it is NaN.
+        With too few data, the model explains every mean exactly. Then the factor is NaN.
         """
 
     def means(self, sums: Floats) -> Floats:
@@ -113,9 +116,9 @@ class OpponentEffects:
         return left
 
     def scaled_residuals(self, sums: Floats) -> Floats:
-        """Return the (M, n) residuals of (M, n) sums per match, enlarged to the size expected in new matches.
+        """Return the (M, n) residuals of (M, n) sums per match, multiplied by `enlargement`.
 
-        With too few data all values are NaN; see `enlargement`.
+        With too few data, all values are NaN.
         """
         unexplained: Floats = self._games * self.residuals(self.means(sums)) * self.enlargement
         return unexplained
@@ -124,10 +127,10 @@ class OpponentEffects:
 def collusion_figures(results: ResultColumns) -> tuple[CollusionFigures, ...]:
     """Return the figures of the ordered pairs of bots that met.
 
-    A pair is left out if `OpponentEffects` cannot distinguish an excess of the pair from the strengths and effects
-    of its bots, for example because the two bots met in every match. With too few data for
+    A pair is left out if its excess cannot be distinguished from the strengths and effects of the bots
+    (`OpponentEffects`), for example because the two bots met in every match. With too few data for
     `OpponentEffects.scaled_residuals`, all pairs are left out. A large excess is a hint at collusion, not a
-    proof: two styles of play may simply fit together.
+    proof, because two styles of play may simply suit each other.
     """
     sums = sum_matches(results)
     pairs = _PairEffects(sums, Resampling.from_matches(results.matches))
@@ -167,9 +170,10 @@ def collusion_figures(results: ResultColumns) -> tuple[CollusionFigures, ...]:
 
 
 class _PairEffects:
-    """The excess of each ordered pair of bots, by least squares over the residuals of `OpponentEffects`.
+    """Compute the excess of each ordered pair of bots, by least squares from the residuals of `OpponentEffects`.
 
-    Only the N pairs whose excess can be distinguished from the strengths and effects of the bots are kept.
+    If the excess of a pair cannot be distinguished from the strengths and effects of the bots, the pair is left out. The
+    other N pairs are kept.
     """
 
     def __init__(self, sums: MatchSums, resampling: Resampling) -> None:
@@ -186,7 +190,7 @@ class _PairEffects:
         size = self.matches - np.einsum("ij,ij->i", inputs, explained)
         kept = np.flatnonzero((size > _LEAST) & np.isfinite(left).all())
         self.bots, self.matches, self._met = self.bots[kept], self.matches[kept], met[:, kept]
-        """`matches` has (N,) the number of matches with both bots, `_met` (M, N) 1 for each of them."""
+        """`matches` is (N,) the number of matches with both bots. `_met` is (M, N) 1 where both bots played in the match, else 0."""
         self._explained, self._size = explained[kept], size[kept]
         self._own = self._met.copy()
         match = np.repeat(np.arange(len(there)), np.diff(self._own.indptr))
@@ -198,9 +202,10 @@ class _PairEffects:
         """(N,) points per game."""
 
     def draw(self) -> Iterator[tuple[slice, Floats]]:
-        """Yield `excess` times `enlargement` in each resample, for a part of the pairs at a time.
+        """Yield the excesses in each resample, multiplied by `enlargement`, for a part of the pairs at a time.
 
-        Each item is the part, as a slice of the N pairs, and the (B, pairs of the part) values.
+        They are multiplied because least squares makes their spread too small. Each item has two elements: the part as a
+        slice of the N pairs, and an array with a row for each resample and a column for each pair of the part.
         """
         pairs = max(1, _CHUNK // self._resampling.draws)
         for begin in range(0, len(self.bots), pairs):
@@ -211,17 +216,18 @@ class _PairEffects:
     def style_limits(self) -> Floats:
         """Return the (N,) excesses that styles explain, in points per game; NaN if there are too few other pairs.
 
-        Styles are taken as random. The limit comes from the test of the externally studentised residual; all pairs together have an
-        error of 5 %. It is multiplied by sqrt(pairs / degrees of freedom), so that there are fewer hints. The excess of the same two bots the other way round does not
-        count, because bots may help each other. The excesses of all pairs are residuals of a model with a strength
-        and an effect for each bot.
+        The effects of styles are taken as random. The excesses of all pairs count as residuals of a model with a strength and
+        an effect for each bot. The limit comes from the test of the externally studentised residual, with an error of 5 % for
+        all pairs together. It is multiplied by sqrt(N / degrees of freedom), so that there are fewer hints. The limit
+        of a pair depends neither on its own excess nor on the excess of the same two bots in the other order, because bots
+        may help each other.
         """
         bot, other = self.bots.T
         pairs, size = len(bot), self.bots.max(initial=-1) + 1
         pair, cause = np.tile(np.arange(pairs), 2), np.concatenate([bot, size + other])
         causes = sparse.csr_array((np.ones(2 * pairs), (pair, cause)), shape=(pairs, 2 * size))
         free = pairs - np.linalg.matrix_rank((causes.T @ causes).toarray(), hermitian=True)
-        if free <= 2:  # noqa: PLR2004 - the excesses of the two bots themselves
+        if free <= 2:  # noqa: PLR2004 - each limit leaves out two excesses: those of its two bots, in both orders
             return np.full(pairs, np.nan)
         squares = np.zeros((size, size))
         squares[bot, other] = self.excess**2
@@ -232,7 +238,10 @@ class _PairEffects:
         return limits
 
     def means(self, sums: MatchSums) -> tuple[Floats, Floats]:
-        """Return the (N,) mean points per game of each bot in the matches with and without the other bot; NaN if there are none."""
+        """Return for each pair the mean points per game of the bot in the matches with the other bot, and in those without it.
+
+        Both arrays are (N,). A value of the second array is NaN if there are no matches without the other bot.
+        """
         bot = self.bots[:, 0]
         place = np.arange(len(bot))
         points, games = (
@@ -246,7 +255,7 @@ class _PairEffects:
 
 
 def _inputs(met: Matrix, bot: Ints, there: Floats) -> Floats:
-    """Return for each pair the (N, 2n) sums of the regressors of `OpponentEffects`, over the common matches of the pair.
+    """Return the (N, 2n) sums of the regressors of `OpponentEffects`: for each pair, over the matches in which both bots played.
 
     The first n columns belong to the strengths, the others to the effects.
     """
@@ -258,7 +267,10 @@ def _inputs(met: Matrix, bot: Ints, there: Floats) -> Floats:
 
 
 def _quantiles(freedom: Floats) -> Floats:
-    """Return the (N,) quantiles of Student's t for all N pairs together; NaN without a degree of freedom."""
+    """Return the (N,) quantiles of Student's t for one-sided tests, with an error of 5 % for all N pairs together.
+
+    A pair without a degree of freedom has NaN.
+    """
     tail = (1 - CONFIDENCE) / len(freedom)
     return np.where(freedom > 0, stdtrit(np.maximum(freedom, 1), 1 - tail), np.nan)
 

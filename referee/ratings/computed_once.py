@@ -9,15 +9,16 @@ from typing import Any, Generic, Self, TypeVar, overload
 Value = TypeVar("Value")
 
 _LOCK = "_computed_once_lock"
-"""The attribute with the lock of an object. It is made with the first value."""
+"""Name of the attribute that holds the lock of an object. The lock is created when a value is first read."""
 
 
 class ComputedOnce(Generic[Value]):
     """Turn a method into an attribute whose value is computed when it is first read, and then kept.
 
-    Each object has a lock of its own, so a thread waits only for computations of the same object. `functools.cached_property` has
-    one lock for all objects of a class in Python 3.11: a thread with few games would wait for a thread with many. In later
-    versions it has no lock: two threads could compute the same value.
+    Each object has a lock of its own, so a thread waits only for computations of the same object. In Python 3.11,
+    `functools.cached_property` has one lock for each attribute of a class, which all objects of the class share. With it, a
+    thread that analyses few games would wait for a thread that analyses many. In later versions, it has no lock, so two
+    threads could compute the same value at the same time.
 
     The class of the objects must not have `__slots__`.
 
@@ -37,7 +38,10 @@ class ComputedOnce(Generic[Value]):
     @overload
     def __get__(self, instance: object, _owner: type) -> Value: ...
     def __get__(self, instance: object | None, _owner: type) -> Self | Value:
-        """Return the value, computed if it is missing. Python does not call this if the object has the value."""
+        """Return the value, and compute it first if it is missing.
+
+        Later, Python finds the value among the attributes of the object, and does not call this.
+        """
         if instance is None:
             return self
         values = vars(instance)

@@ -1,7 +1,7 @@
 """Estimate what decides a game besides the bots: the seat and the hand.
 
-Only whole matches count. A whole match has a played game of every seating, so each bot has
-had each seat once. No bot has forfeited a game of it, because the stand-in would have played instead of the bot.
+Only whole matches count. In a whole match, a game of every seating was played, so each bot has had each seat once. A
+match in which a bot forfeited a game is not whole, because the stand-in played instead of the bot.
 
 In the shapes of arrays, M is the number of whole matches, k of seats, and B of resamples.
 """
@@ -34,10 +34,10 @@ class SeatFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LuckFigures:
-    """What causes the variance of points at tables of one size: three shares with the sum 1.
+    """The shares of three causes in the variance of points at tables of one size. Their sum is 1.
 
-    The variance is the sum of three: those that come from the hand, from the bots, and from everything else. Differences
-    between the mean points of games do not count.
+    The variance is the sum of three variances: that from the hand, that from the bots, and that from everything else. Only
+    differences within a game count, not differences between the mean points of games.
     """
 
     seats: int
@@ -47,7 +47,7 @@ class LuckFigures:
     At tables of two seats, a match counts only if the same two bots have more than one whole match.
     """
     deviation: float
-    """The square root of the variance. The root mean square of the difference between the points of two seats of a game is 1.41 times this value."""
+    """The square root of the variance. The points of two seats of a game differ by 1.41 times this value (root mean square)."""
     hand: Estimate
     """Share caused by the hand and the seat, whichever bot has them."""
     bots: Estimate
@@ -79,9 +79,10 @@ def _estimate_seats(whole: _WholeMatches) -> Iterator[SeatFigures]:
 
 
 def luck_figures(results: ResultColumns) -> tuple[LuckFigures, ...]:
-    """Return the figures of each table size for which `LuckFigures.matches` is at least 2 and the points within games differ.
+    """Return the figures of each table size.
 
-    Games with fresh deals are left out, because no two bots play the same hand in them.
+    A table size is left out if fewer than two matches count (`LuckFigures.matches`), or if the points do not differ within
+    any game. Games with fresh deals are left out, because no two bots play the same hand in them.
     """
     same_deals = results.select(~results.fresh_deal)
     found = (_estimate_luck(whole) for whole in _whole_matches(same_deals))
@@ -99,7 +100,7 @@ def _estimate_luck(whole: _WholeMatches) -> LuckFigures | None:
     by_bot = points.mean(axis=2, keepdims=True) - middle
     by_hand = points.mean(axis=1, keepdims=True) - middle
     matches = len(points)
-    if seats == 2:  # noqa: PLR2004 - bots, seats and games explain a 2 by 2 square fully
+    if seats == 2:  # noqa: PLR2004 - in a 2 by 2 square, bots, seats and games leave no residuals
         rest, repeated = _between_matches(whole.bots, by_bot[:, 0, 0] - by_bot[:, 1, 0])
     else:
         left = points - by_bot - by_hand - whole.means_of_games()
@@ -141,7 +142,7 @@ def _between_matches(pairs: Ints, leads: Floats) -> tuple[Floats, Flags]:
     """Return for each match of two seats an estimate of the residual variance, and True if it is usable.
 
     Both bots of a match play both hands, so the hands do not change the lead. The leads of one pair of bots in
-    several matches differ only by the residuals: the variance of the leads is the residual variance. If a pair has
+    several matches differ only by the residuals, so the variance of these leads is the residual variance. If a pair has
     only one match, the estimate is not usable.
 
     Args:
@@ -157,10 +158,10 @@ def _between_matches(pairs: Ints, leads: Floats) -> tuple[Floats, Flags]:
 
 
 def _widening(pairs: Ints) -> float:
-    """Return the factor by which the deviations of the resamples from the estimate must be enlarged, for tables of two seats.
+    """Return the factor that corrects how far resamples deviate from the estimate, at tables of two seats.
 
-    The estimates of `_between_matches` are differences from the mean of a pair, so M matches of P pairs have only M - P degrees of
-    freedom. Resamples assume M - 1, so their deviations are too small.
+    `_between_matches` subtracts the mean lead of each pair, so M matches of P pairs have only M - P degrees of freedom.
+    The resamples deviate as if there were M - 1. This is too little, so their deviations are multiplied by the factor.
 
     Args:
         pairs: (M, 2) the bots of each match. Each pair has at least two matches.
@@ -219,7 +220,7 @@ def _whole_matches(results: ResultColumns) -> Iterator[_WholeMatches]:
         bot = sized.bot[order, :seats].reshape(-1, seats, seats)
         won = (sized.rank == 1)[order, :seats]
         match, game, seat = np.ogrid[: len(bot), :seats, :seats]
-        # two times argsort: the position of each bot among the sorted bots of its match
+        # argsort twice gives the position of each bot among the sorted bots of its match
         place = match, np.argsort(np.argsort(bot, axis=2), axis=2), seat
         yield _WholeMatches(
             seats=seats,

@@ -76,9 +76,9 @@ def covariance(
 ) -> Floats:
     """Return the (n, n) covariance of the skills of a fit, by Laplace's approximation.
 
-    This approximation is a normal distribution with the same maximum and the same curvature there as the posterior. It
-    takes the games of a match as independent, which they are not; so use it to compare uncertainties, and
-    `intervals.py` to state them.
+    This approximation is a normal distribution with its maximum at the fit. There, its logarithm has the same curvature as
+    the log posterior. The approximation treats the games of a match as independent, but they may depend on each other. So
+    use it to compare uncertainties. To state how uncertain a fit is, use `intervals.py`.
 
     Args:
         pairs: (P, 2) as for `fit`.
@@ -100,9 +100,9 @@ def covariance(
 def find_beaten(pairs: Ints, better: Floats, worse: Floats, bots: int) -> Flags:
     """Return the (n, n) array that is True where the row's bot beat the column's bot, directly or over a chain of bots.
 
-    A bot beats another one if it ranked above it at least once, and a tie counts for both. In a chain of bots each beat the
-    next one. So a bot beat itself if a chain leads back to it. If a did not beat c in this sense, the
-    games set no lower limit to the lead of a over c; only the prior does.
+    A bot beat another one directly if it ranked above it or tied with it at least once. A bot beat another one over a
+    chain if each bot of the chain beat the next one directly. A chain can also lead from a bot back to itself. If a did not
+    beat c, directly or over a chain, then no games limit how far a can be behind c, only the prior does.
 
     Args:
         pairs: (P, 2) as for `fit`.
@@ -113,7 +113,7 @@ def find_beaten(pairs: Ints, better: Floats, worse: Floats, bots: int) -> Flags:
     beaten = np.zeros((bots, bots), dtype=np.float32)
     first, second = pairs[:, 0], pairs[:, 1]
     beaten[first, second], beaten[second, first] = better > 0, worse > 0
-    for _ in range(bots.bit_length()):  # each time, chains of twice the length
+    for _ in range(bots.bit_length()):  # each pass doubles the length of the chains that are found
         beaten = np.minimum(beaten + beaten @ beaten, 1)
     return beaten > 0
 
@@ -128,12 +128,12 @@ def hazard(lead: Floats) -> Floats:
 
 
 def _derive(lead: Floats, compared: Floats, better: Floats, scale: float) -> tuple[Floats, Floats]:
-    """Return the derivatives of the log posterior with respect to the lead of each pair: the first ones, then the second ones.
+    """Return the first and the second derivatives of the log likelihood with respect to the lead of each pair.
 
-    The second derivatives have the sign reversed.
+    The second derivatives have the sign reversed. The derivatives are with respect to the lead in the units of ratings.
 
     Args:
-        lead: the lead of the first bot of each pair, divided by `scale`.
+        lead: the lead of the first bot of each pair in these units, divided by `scale`.
         compared: sum of the weights of the meetings of each pair.
         better: sum of the weights of the meetings in which the first bot ranked higher.
         scale: sqrt(2) beta.
@@ -147,7 +147,7 @@ def _derive(lead: Floats, compared: Floats, better: Floats, scale: float) -> tup
 def _sum_pulls(first: Ints, second: Ints, pull: Floats, bots: int) -> Floats:
     """Return the (B, n) sums of `pull` over the pairs of each bot.
 
-    `pull` has the (B, P) derivatives of the log posterior with respect to the lead of each pair. The value of a
+    `pull` has the (B, P) derivatives of the log likelihood with respect to the lead of each pair. The value of a
     pair is added for its first bot and subtracted for its second bot.
     """
     incidence = np.zeros((len(first), bots))
@@ -162,7 +162,7 @@ def _curvature(first: Ints, second: Ints, bend: Floats, bots: int, precision: fl
     Args:
         first: (P,) the first bot of each pair.
         second: (P,) the second bot of each pair.
-        bend: (B, P) the second derivatives with respect to the lead of each pair, with the sign reversed.
+        bend: (B, P) the second derivatives of the log likelihood with respect to the lead of each pair, with the sign reversed.
         bots: the number n of bots.
         precision: 1 / sigma² of the prior.
     """
