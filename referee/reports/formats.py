@@ -35,7 +35,6 @@ _SURELY_NOT = 0.001
 """Probabilities below this value are shown as `< 0.1 %`, and above 1 minus this value as `> 99.9 %`. The same holds for
 shares, but a share of exactly 0 or 1 is shown as `0.0 %` or `100.0 %`."""
 _MINUTE_US = 60 * SECOND_US
-_HOUR_US = 60 * _MINUTE_US
 _MILLISECOND_US = 1_000
 _FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """A spreadsheet takes a text for a formula if the text begins with one of these characters. The last four are the wide
