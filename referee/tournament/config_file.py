@@ -111,7 +111,7 @@ def _check_argument(text: str) -> str:
 
 
 def check_bank(text: str) -> str:
-    """Return the text of a bank. Raises ValueError if the text is wrong, or if the bank is too small or too large."""
+    """Return `text` if it describes a bank. Raises ValueError if it does not, or if the bank or its increment is out of range."""
     bank_us, increment_us = parse_bank(text)
     if not 0 < bank_us <= MAX_SECONDS * SECOND_US or increment_us > MAX_SECONDS * SECOND_US:
         raise ValueError(f"must be more than 0 and at most {MAX_SECONDS} seconds")
@@ -133,7 +133,8 @@ Size = Annotated[
         },
     ),
 ]
-"""A number of seats. The range is for editors only: `stage_reader` checks the range of the stage's ruleset."""
+"""A number of seats. Only the JSON Schema, which text editors use, has this range. `stage_reader` checks the range of the
+stage's ruleset instead."""
 
 
 class Format(Enum):
@@ -206,7 +207,7 @@ class BudgetTable(FileModel):
     games_per_bot: Games | None = None
     """Number of games of the bot that plays most."""
     minutes: Annotated[float, Field(gt=0, le=MAX_MINUTES, allow_inf_nan=False)] | None = None
-    """Planned duration of the tournament. It gives a number of games, computed from earlier games in the league."""
+    """Planned duration of the tournament. The number of games is computed from the duration of earlier games in the league."""
 
     @model_validator(mode="after")
     def _check_one(self) -> Self:
@@ -227,12 +228,12 @@ class UntilTable(FileModel):
 
 
 class BotTable(FileModel):
-    """An entry of `bots` or `challengers`. A plain text is a table that has only the path."""
+    """An entry of `bots` or `challengers`. If the entry is a plain string, the string is the path."""
 
     path: str
     """A folder, or the name of a bot in the league."""
     name: Name | None = None
-    """The name of the bot in this tournament, instead of its own."""
+    """The name of the bot in this tournament, instead of the name in its manifest."""
     args: Annotated[tuple[Argument, ...], Field(strict=False, max_length=MAX_ARGS)] = ()
     """Arguments for the bot's program, after those in its manifest."""
 
@@ -253,8 +254,8 @@ class TournamentFile(StageTable):
 
     name: Name
     bots: Bots
-    """The bots: names of bots in the league, or folders. A folder is written with a slash, relative to the folder of the
-    tournament file. A table gives a bot another name and arguments. In a gauntlet the bots of this key are the field."""
+    """The bots. An entry with a slash in it or a dot at its start is a folder, relative to the folder of the tournament file. Any other entry
+    names a bot in the league. A table can give the bot another name and arguments. In a gauntlet the bots of this key are the field."""
     format: Annotated[Format, Field(strict=False)] = Format.ROUND_ROBIN
     challengers: Annotated[Bots, Field(min_length=1)] | None = None
     """The challengers of a gauntlet, written like `bots`."""
@@ -271,7 +272,7 @@ class TournamentFile(StageTable):
     ) = None
     """The size of the tournament, instead of `matches`; a plain number is a number of games."""
     until: UntilTable | None = None
-    """When the tournament stops early; None: never."""
+    """The condition under which the tournament stops early; None: it never does."""
     seed: Annotated[str, AfterValidator(_check_seed), text_schema(_SEED)] | None = None
     show_names: bool = False
     lanes: Small | None = None

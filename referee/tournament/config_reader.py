@@ -1,7 +1,8 @@
 """Read a tournament file and check whether the values of its keys fit each other.
 
-`load_tournament` returns a `TournamentConfig`; so does `make_config`, for a file that exists only in memory. `config_file`
-defines the keys with their types and ranges. The message of every error has one line for each mistake, `FILE: KEY: reason`.
+`load_tournament` reads a file and returns a `TournamentConfig`. `make_config` returns one for content without a file, for example from the
+options of a command. `config_file` defines the keys with their types and ranges. An error message has one line for each wrong key or value,
+`FILE: KEY: reason`. If the file cannot be read or is not TOML, the message is `FILE: reason`.
 """
 
 from __future__ import annotations
@@ -44,18 +45,19 @@ def make_config(
     """Return the configuration from the content of a tournament file.
 
     Args:
-        path: the path of the tournament file, for messages. The folders of bots are relative to its folder.
+        path: the path of the tournament file, for messages. The folders of bots are relative to the folder of this file. If there
+            is no file, the path is the name of a command, and the folders are relative to the current folder.
         file: the content.
         pace: as in `load_tournament`.
-        bot_keys: `TournamentConfig.bot_keys`.
+        bot_keys: what messages call each bot; see `TournamentConfig.bot_keys`.
 
-    Raises UserError if the values do not fit each other, with a line for each mistake.
+    Raises UserError if the values do not fit each other, or if the folder of a bot does not exist. The error has a line for each mistake.
     """
     return _ConfigReader(path, file, pace, bot_keys).make_config()
 
 
 class _ConfigReader:
-    """Makes a configuration from one tournament file. It looks for further mistakes after it has found one."""
+    """Makes a configuration from one tournament file. After a mistake it goes on, so that one error reports several mistakes."""
 
     def __init__(
         self,
@@ -106,7 +108,8 @@ class _ConfigReader:
         earlier = len(self._mistakes)
         challengers = self._read_challengers()
         field = self._read_bots("bots", self._file.bots)
-        if len(self._mistakes) == earlier:  # else the entries have other numbers than in the file
+        # an entry with a mistake is left out, so later entries would have other numbers than in the file
+        if len(self._mistakes) == earlier:
             self._check_no_challenger_in_field(challengers, field)
         return challengers + field
 

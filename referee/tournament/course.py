@@ -1,13 +1,16 @@
 """Follow the schedule of a tournament from look to look.
 
-At a look, after some rounds, the results decide who plays next. Two kinds of tournaments have looks. In a tournament that may stop early
-(key `until` of its file), a look tests whether the standings are settled: the verdicts decide whether the tournament stops, and who
-plays the matches up to the next look. A ladder (module `ladder`) looks for the matches that tell most.
+At a look, the results so far decide who plays next. A look takes place after whole rounds; the first look of a ladder takes place before
+the first round. Two kinds of tournaments have looks:
+
+- A tournament that may stop early (key `until` of its file): each look tests whether the standings are settled. The verdicts decide
+  whether the tournament stops, and if not, who plays the matches up to the next look. If all neighbours of a ruleset are settled, no
+  further match of this ruleset is played. So the number of games before a look depends on the looks before it.
+- A ladder (module `ladder`): each look chooses the matches of the next round, so that they tell most about the order of the bots.
 
 A look uses only the games before it, and later games do not start before the look is over. Therefore a tournament plays the same games and
-stops at the same look with any number of workers, and in a resumed run. A ladder is an exception: the clock decides
-at which look it ends. A ruleset whose neighbours are all settled plays no further match, so
-the number of games before a look depends on the looks before it.
+stops at the same look with any number of workers, and in a resumed run. A ladder can stop at another look, because it stops when its
+minutes are over.
 
 A `Course` computes looks and games from the configuration and the results alone. `conduct` stores what the course says, and
 `verify` compares it with what is stored.
@@ -38,13 +41,13 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class TakenLook:
-    """A look of a tournament with `until`, and the verdicts after it."""
+    """A look that has taken place in a tournament with `until`, and its verdicts."""
 
     look: Look
     verdicts: Verdicts
 
     def plays_on(self, stage: Stage) -> bool:
-        """Return True if a pair of neighbours in the ruleset of a stage is open: then its remaining matches are played."""
+        """Return True if a pair of neighbours in the ruleset of `stage` is open. Then the stage goes on, if it has rounds left."""
         table = self.verdicts.neighbours[stage.ruleset.name]
         return any(each.verdict is Verdict.OPEN for each in table)
 
@@ -88,7 +91,7 @@ def take_look(
 
 
 def take_looks(config: TournamentConfig, games: ResultColumns) -> TakenLook | None:
-    """Take all looks before which all games are stored, and return the newest. Return None before the first look.
+    """Take each look that has all its earlier games stored, and return the newest look. Return None if there is no such look.
 
     Args:
         config: the configuration of the tournament. It must have `until`.
@@ -101,7 +104,7 @@ def take_looks(config: TournamentConfig, games: ResultColumns) -> TakenLook | No
 
 
 class Course:
-    """The games of a tournament without extensions, as they follow from the configuration and from the looks so far.
+    """The games of a tournament as they follow from its configuration and its looks so far. Games of extensions are left out.
 
     Args:
         config: the stored configuration.
@@ -124,12 +127,15 @@ class Course:
         return list_look_rounds(self._config)[:-1]  # after the last look no game is left
 
     def stop(self) -> bool:
-        """Stop at the newest look because the minutes of a ladder are over. Return False for other tournaments: they cannot stop then."""
+        """Stop a ladder at its newest look, and return True. For any other tournament do nothing, and return False.
+
+        `conduct` calls this when the minutes of a ladder are over, and `verify` for a stop that the results do not explain.
+        """
         return False
 
     @property
     def next_look(self) -> Look | None:
-        """The next look before the end; None if there is none."""
+        """The next look that has games after it; None if there is none."""
         if self._config.until is None:
             return None
         look = find_next_look(self._config, self._taken)
@@ -165,7 +171,7 @@ class Course:
         )
 
     def _list_open(self, taken: TakenLook, stage: Stage) -> list[Pair] | None:
-        """Return the open pairs of a stage as `redraw` takes them: None if no pair is settled."""
+        """Return the open pairs of a stage for `redraw`. The list is empty if all pairs are settled. Return None if no pair is settled."""
         table = taken.verdicts.neighbours[stage.ruleset.name]
         pairs = [
             (self._bots.index(each.bot), self._bots.index(each.below))

@@ -1,6 +1,6 @@
 """Create, find and extend the tournaments of a league.
 
-`check_bots` and `enter_bots` check the bots of a tournament file and copy them into the league. Then
+`check_bots` checks the bots of a tournament file. `enter_bots` copies them into the league, and builds the copies. Then
 `create_tournament` stores the whole schedule, the secret seed, and the commitment. All this happens before the first
 game. `conduct` plays the games.
 """
@@ -63,7 +63,8 @@ class TournamentState:
     stored_config: dict[str, Any]
     """The configuration as JSON values, as it is stored."""
     parts: tuple[Part, ...]
-    """The part that the tournament was created with, then one part for each extension. Every part has its seed."""
+    """The part that the tournament was created with, then one part for each extension. In a league the seed
+    of a part is never None."""
     stopped_after: int | None
     """How many rounds were played when the tournament stopped early; None if it did not stop early."""
 
@@ -100,10 +101,17 @@ def check_bots(config: TournamentConfig, roster: Roster | None) -> None:
         config: the configuration of the tournament.
         roster: the roster of the league; None if there is no league yet.
 
-    Raises UserError if a bot has a bad manifest, does not play a ruleset of the tournament, sets a higher limit than
-    the tournament allows, has the name of another author's bot or of a person in the league, is retired, or is listed
-    twice, whether by name, by folder or as a variant. Raises NotFoundError if a bot is listed by name, and the league has
-    no bot of this name. If several bots are wrong, the error is a UserError with at least one line for each of them.
+    Raises UserError in these cases:
+
+    - The manifest of a bot is wrong, or sets a higher limit than the tournament allows.
+    - A bot does not play a ruleset of the tournament.
+    - A bot has the name of another author's bot in the league, or of a person in the league.
+    - A bot is a retired version, or has the content of one.
+    - Two entries are the same bot, for example the name of a bot and a folder with the same content.
+    - A bot is in the league, but its copy is missing.
+
+    Raises NotFoundError if an entry names a bot or version that the league does not have, or a bot with only retired versions.
+    If several bots are wrong, the error is a UserError with at least one line for each of them.
     """
     errors: list[UserError] = []
     check = _BotCheck(config, roster)
@@ -127,7 +135,7 @@ class _BotCheck:
         self._sources: dict[_BotSource, int] = {}
         """The number of the first bot with each source."""
         self._named: dict[str, list[int]] = {}
-        """The numbers of the bots that were checked before, by the name that the bot has in the tournament."""
+        """For each name in the tournament: the numbers of the bots with this name that were checked so far."""
         self._hashes: dict[int, str] = {}
         """The content hash of each bot that needed one."""
 
@@ -164,8 +172,8 @@ class _BotCheck:
     def _refuse_same_content(self, number: int, name: str) -> None:
         """Raise UserError if a bot has the content of a retired version, or of an earlier bot.
 
-        The content includes the manifest with the name, so only bots of the same name can be equal. A hash needs a copy of the
-        folder, so a bot is hashed only if another bot of the file or a version in the league has its name.
+        The content includes the manifest with the name, so only bots of the same name can be equal. A hash takes time, because it
+        needs a copy of the folder. So a bot is hashed only if another bot of the file or a version in the league has its name.
         """
         earlier = self._named.setdefault(name, [])
         versions = [] if self._roster is None else self._roster.versions(name)
@@ -218,13 +226,14 @@ async def enter_bots(
 ) -> tuple[BotSpec, ...]:
     """Return the bots of a tournament, in the order of its configuration.
 
-    If an entry has a folder or a variant, the bot is copied into the league and built. Without a folder, the league must
-    have the bot. A name means the version that is the newest before this call adds versions, as in `check_bots`. With `refreshes`,
-    the copy of a bot without a folder and variant is built again if that is needed; the workers of a cluster do that themselves.
+    If an entry has a folder or a variant, the bot is copied into the league, and the copy is built. An entry without a folder names a bot of
+    the league. If it names no version, it means the newest version that is not retired, as in `check_bots`; versions that this call adds
+    do not count. If an entry has neither a folder nor a variant, and `refreshes` is True, the copy that the league has is built again if
+    needed. In a cluster `refreshes` is False, because the workers build copies themselves.
 
-    Raises UserError if two entries are the same bot, if a bot is retired, or if its copy does not fit the tournament, because its folder
-    was changed after `check_bots`. Raises the errors of `Roster.submit` and `Roster.refresh` too, and NotFoundError if the league does not
-    have the bot of an entry without a folder.
+    Raises UserError if two entries are the same bot, or if a bot is retired. Raises UserError also if a copy does not fit the tournament,
+    for example because the folder was changed after `check_bots`. Raises NotFoundError if the league does not have the bot of an entry
+    without a folder. Raises the errors of `Roster.submit`, `Roster.submit_variant` and `Roster.refresh` too.
     """
     sources = [
         _find_bot(config, number, entry, roster) if entry.folder is None else entry.folder
@@ -271,8 +280,8 @@ def create_tournament(
 ) -> Tournament:
     """Store a new tournament with its whole schedule, before its first game is played.
 
-    If the league already has a tournament `demo`, a new `demo` gets the first free name of `demo-2`, `demo-3` and so on. A long
-    name loses its last characters for this.
+    If the league already has a tournament `demo`, a new `demo` gets the first free name of `demo-2`, `demo-3` and so on. If such a
+    name would be too long, the end of the old name is cut off before the number is added.
 
     Args:
         league: where the tournament is stored.
@@ -288,7 +297,7 @@ def create_tournament(
     entries = tuple(BotEntry(text, None) for text in versions)
     file = Path(
         config.file.name.encode(errors="replace").decode()
-    )  # a file name can have bytes that are no UTF-8, and canonical JSON cannot
+    )  # a file name may have bytes that are not UTF-8, but canonical JSON must be UTF-8
     config = replace(config, file=file, name=name, lanes=lanes, bots=entries)
     stored_config, schedule = json.loads(canonical_json(config)), plan_games(config)
     terms = Terms(
@@ -323,7 +332,7 @@ def find_tournament(league: League, name: str) -> Tournament:
         schedule = tuple(league.schedule(name))
     scheduled_bots = {bot for game in schedule for bot in game.bots}
     missing = [entry.text for entry in state.config.bots if entry.text not in scheduled_bots]
-    if missing and state.config.ladder is None:  # a ladder need not play with every bot
+    if missing and state.config.ladder is None:  # in a ladder, a bot may have no game
         raise _damage_error(league, name, f"{missing[0]} has no game in its schedule")
     versions = {entry.text: BotId.parse(entry.text) for entry in state.config.bots}
     return Tournament(
@@ -366,8 +375,8 @@ def extend_tournament(
         seed: a new secret seed for the new games, 32 bytes.
         now_us: microseconds since 1970-01-01 UTC.
 
-    Raises UserError if the tournament is a ladder or may still stop early, if the result has more than `MAX_GAMES` games, or if
-    `matches` is less than 1 or is too small for all bots of a gauntlet with a balanced choice.
+    Raises UserError if the tournament is a ladder or may still stop early, or if it would have more than `MAX_GAMES` games. Raises
+    UserError also if `matches` is less than 1, and in a gauntlet with a balanced choice if `matches` is too small for every bot to play.
     """
     config = tournament.config
     assert config.lanes is not None  # noqa: S101 - `create_tournament` sets the lanes
@@ -413,7 +422,7 @@ def extend_tournament(
 
 
 def _stored_parts(row: StoredTournament, extensions: Sequence[StoredExtension]) -> tuple[Part, ...]:
-    """Return the parts of a tournament from the rows of its creation and of its extensions.
+    """Return the parts of a tournament from its row in the database and the rows of its extensions.
 
     Raises ValueError if an extension has no games, or if terms or a seed are damaged.
     """
@@ -456,7 +465,7 @@ def _find_bot(config: TournamentConfig, number: int, entry: BotEntry, roster: Ro
 
 
 def _retired_error(config: TournamentConfig, number: int, bot: BotId) -> UserError:
-    """Return the error about an entry that is a retired version. Only a folder can be submitted again, not a variant."""
+    """Return the error about an entry that is a retired version. It gives other advice for a variant, which cannot be submitted again."""
     advice = "submit it again to let it play"
     if config.bots[number].variant is not None:
         advice = "choose another name"

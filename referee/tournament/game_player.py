@@ -1,7 +1,7 @@
 """Play games of a bundle, with a process for each bot.
 
-`GamePlayer` starts the bots of a game and puts them on their seats. Then it calls `match.play` for the game itself, and
-adds usage and standard error of the bot processes to the record. The bot processes are kept for the next games.
+`GamePlayer` starts the bots of a game and puts them on their seats. Then it calls `match.play` for the game itself. It adds the usage of
+the bot processes to the record, and their standard error to the evidence of faults. The bot processes are kept for the next games.
 `play_free_game` plays one game outside of tournaments. `worker` uses a `GamePlayer` in a worker process.
 """
 
@@ -40,7 +40,7 @@ from referee.tournament.assignments import GameTask, WorkerSettings
 
 VOID_ATTEMPTS = 3
 """Number of attempts to play a game alone. If the game is void at every attempt, VoidGame stops the tournament. An attempt
-together with other games does not count, because it can be void without any error: a bot has failed in another game."""
+together with other games does not count, because the failure of a bot in one of the other games can make this game void."""
 VOID_PAUSE_S = 0.5
 """Seconds before the second attempt to play a game alone. The pause before the third attempt is twice as long."""
 MAX_BOTS = 16
@@ -53,8 +53,8 @@ E = TypeVar("E", bound=BaseException)
 # The states of a game:
 #
 #     waiting ──► seating ──► playing ──► finished
-#        ▲           │ no room   │ an error of the referee, or the failure of a bot in another game; the latter also
-#        │ again     ▼           │ while seating
+#        ▲           │           │
+#        │ again     ▼           │
 #        └───────── void ◄───────┘
 #                    │ after VOID_ATTEMPTS alone
 #                    ▼
@@ -62,11 +62,13 @@ E = TypeVar("E", bound=BaseException)
 #
 # - waiting: the games of earlier portions are not finished yet.
 # - seating: each bot is started if necessary, and gets the start of the game. A bot that fails here forfeits.
-#   Exception: a process that has finished an earlier game may have ended unnoticed since then. So if it crashes here, and is
-#   ready in no game, one new process is tried first.
-# - void: this attempt charges no bot. The processes that have seen the deal are closed before the next attempt, which
-#   plays the game alone. A bot that fails while it plays several games is charged in one of them; the others are void.
-#   If the charged game is void too, because of another bot, the first bot is not started for the next attempt, and forfeits it.
+#   Exception: a process that has finished an earlier game may have ended unnoticed since then. So if it crashes here, and plays
+#   no other game that it is ready for, the bot first gets one new process without a forfeit.
+# - void: the referee or the machine has failed, for example because of a shortage. Or a bot of this game has failed and is charged in
+#   another game: a bot that fails while it plays several games is charged in only one of them, and the others are void. A void attempt
+#   charges no bot. The processes that have seen the deal are closed before the next attempt, which plays the game alone.
+#   If the charged game becomes void too, because of another bot, the bot that has failed is not started for the next attempt of this
+#   game, and forfeits it.
 
 
 class GamePlayer:
@@ -74,7 +76,7 @@ class GamePlayer:
 
     Args:
         settings: the settings of the worker.
-        launchers: the launchers of some bots (`name@version`), instead of that of the settings.
+        launchers: the launchers of some bots (`name@version`). For the other bots, the isolation in the settings decides the launcher.
     """
 
     def __init__(
@@ -100,8 +102,8 @@ class GamePlayer:
         self._alone: set[str] = set()
         """The games that were void, and are played alone."""
         self._failures: dict[tuple[str, str], Forfeit] = {}
-        """By game and bot (`name@version`): a failure of the bot that was charged in this game, although the game became void. The bot forfeits
-        the next attempt."""
+        """By game and bot (`name@version`): the failure that this bot was charged with in this game, before the game became void. The bot
+        forfeits the next attempt to play the game."""
         self._singles: set[str] = set()
         """The bots (`name@version`) that play one game at a time, because they did not start, or failed in a void game."""
 
@@ -115,8 +117,9 @@ class GamePlayer:
     ) -> list[GameRecord]:
         """Play a portion of the games, and return the records of its games that were not void.
 
-        A portion is a group of games that all bots in them can play at the same time. Call this again for the other games. A void
-        game is then played alone, with new processes, because the old processes have seen the deal.
+        The games of a portion are played at the same time. A portion has at most as many games as each of its bots can play at once. Call this
+        again for the other games and for void games. A void game is then played alone, with new processes, because the old processes
+        have seen the deal.
 
         Args:
             lane: the lane.
@@ -125,8 +128,8 @@ class GamePlayer:
             singles: bots that play one game at a time, because their process has failed before.
             watch: called after every move.
 
-        Raises VoidGame if a game that was played alone is void for the `VOID_ATTEMPTS`th time. After that, each call
-        that ends in a void of this game raises it.
+        Raises VoidGame if a game was played alone `VOID_ATTEMPTS` times and was void each time. If a later call plays
+        this game, and it is void again, this call raises VoidGame too.
         """
         portion = await self._choose_portion(lane, tasks, suspended, singles)
         # after a pause, the machine may have free resources again
@@ -172,7 +175,7 @@ class GamePlayer:
     ) -> GameRecord:
         """Play one game in which `person` has the seat without a bot.
 
-        A void game is not played again, because the person has seen the deal. Raises VoidGame.
+        Raises VoidGame if the game is void. It is not played again, because the person has seen the deal.
         """
         return await self._play_task(0, task, frozenset(), watch, person)
 
@@ -189,8 +192,8 @@ class GamePlayer:
     ) -> Sequence[GameTask]:
         """Return the games that are played at the same time.
 
-        If several games are possible, each bot that is not suspended is started in this lane. Its hello says how many games it
-        can play. Hellos from other lanes are not used: after an interruption they are not known, and the portions would change.
+        If there are several candidates, all their bots that are not suspended are started in this lane. The hello of a bot says how many
+        games it can play. Hellos from other lanes are not used, because a resumed run does not know them. It would choose other portions.
         """
         self.small_portion = None
         singles = singles | self._singles
@@ -243,7 +246,7 @@ class GamePlayer:
             ]
             if person is not None:
                 players.insert(task.bots.index(None), person)
-            # in a task of its own, so that a reply resumes only the functions of the game
+            # The game gets a task of its own. So a reply resumes only the coroutines of the game, not those that wait for the game.
             played = await asyncio.create_task(
                 play_game(
                     setup,
@@ -291,8 +294,8 @@ class GamePlayer:
     ) -> BotPlayer:
         """Make the bot of a seat ready for the game, and return it as a player.
 
-        Raises Forfeit if the bot fails, or has failed in the portion in which the game was void. Raises VoidGame if the machine lacks
-        resources for its process.
+        Raises Forfeit if the bot fails, or if an earlier attempt of this game was void and the bot was charged with a failure in it. Raises
+        VoidGame if the machine lacks resources for the process, or if the process ends for a reason that is not charged in this game.
         """
         spec = task.bots[seat]
         assert spec is not None  # noqa: S101 - the caller leaves out the seat of a person
@@ -316,7 +319,7 @@ class GamePlayer:
             if fault.cause is not Cause.CRASH or not process.has_played:
                 raise
         if process.games:
-            # its other games are void now: they and the next ones are played one at a time
+            # The other games of this process are void now. From now on the bot plays one game at a time.
             self._singles.add(str(spec.bot))
         # The process may have ended unnoticed between two games. That is no fault, so another process is started.
         return await BotPlayer.join(await self._pool.acquire(lane, spec), seat_start, limit_us)
@@ -327,7 +330,8 @@ class GamePlayer:
             detail = f"{failure.evidence.detail}, in an earlier attempt to play this game"
             evidence = replace(failure.evidence, detail=detail)
             self._failures[game_id, bot] = Forfeit(failure.cause, evidence)
-        self._singles |= failures.keys()  # the pool forgets a failed process that it has replaced
+        # `BotPool.list_failed` does not return a bot whose failed process the pool has replaced already
+        self._singles |= failures.keys()
 
 
 async def _refuse_suspended() -> BotPlayer:
@@ -349,7 +353,7 @@ def _split(results: Sequence[T | BaseException], expected: type[E]) -> tuple[lis
 
 
 def _abandon(task: GameTask, seated: Iterable[BotPlayer | BaseException]) -> dict[str, Forfeit]:
-    """Let the bots that were seated leave a void game. Return the failures of processes that are charged in it, by bot."""
+    """Let the seated bots leave a void game. Return, by bot (`name@version`), the process failures that this game is charged with."""
     bots = (str(spec.bot) for spec in task.bots if spec is not None)
     faults = (player.abandon() if isinstance(player, BotPlayer) else player for player in seated)
     return {
@@ -365,9 +369,9 @@ def _note_forfeit(player: Player | Forfeit) -> None:
 
 
 async def _add_stderr(evidence: Evidence, player: Player | Forfeit) -> Evidence:
-    """Add the end of the process's standard error to the evidence of a fault if it is missing.
+    """Add the end of the process's standard error to the evidence of a fault, if the evidence has no standard error.
 
-    First wait a moment: what the bot has printed before its reply may arrive after the reply.
+    First wait a moment, because output that the bot has printed before its reply may arrive after the reply.
     """
     if not isinstance(player, BotPlayer) or evidence.stderr_tail:
         return evidence
@@ -418,8 +422,8 @@ def make_free_task(
     """Return the task of a game outside of tournaments.
 
     Args:
-        players: the bots, seat 0 first. A bot with several seats has a process for each. A `BotId` without a `BotSpec` is the id
-            of a person.
+        players: the bots, seat 0 first. A bot with several seats gets a process for each seat. An entry that is a `BotId` and not a
+            `BotSpec` is a person.
         rules: the ruleset.
         text: any text; the deal and the seeds of the bots are derived from the text.
         isolation: the isolation of the bots.
@@ -458,7 +462,7 @@ async def free_player(
     logs: LogSettings | None = None,
     launchers: Mapping[str, Launcher] = MappingProxyType({}),
 ) -> AsyncIterator[GamePlayer]:
-    """Provide a player for one game in this process. At the end, all its bots are ended.
+    """Provide a `GamePlayer` for one game in this process, and end all its bot processes at the end.
 
     For `is_timed` and `logs` see `WorkerSettings`, for `launchers` see `GamePlayer`.
     """
