@@ -140,7 +140,7 @@ _COMMANDS = {
     ),
     "stats machines": (
         "stats",
-        "Show whether bots do better on one machine than on others, in the same matches.",
+        "Show whether bots get more points on one machine than on others in the same matches.",
     ),
     "stats seats": ("stats", "Show the advantage of each seat, in points and games won."),
     "stats luck": (

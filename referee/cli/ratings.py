@@ -94,7 +94,7 @@ def ratings(
 
 
 def _refuse_options(context: typer.Context, command: str) -> None:
-    """Raise UserError if options stand before the command, which would not get them."""
+    """Raise UserError if options stand before `command`, because `command` would not get them."""
     for param in context.command.params:
         source = context.get_parameter_source(param.name or "")
         if source is not None and source.name == "COMMANDLINE":
@@ -118,10 +118,12 @@ def compare(
 ) -> None:
     """Say in a sentence for each ruleset which of two bots is better, and how sure that is.
 
-    For neighbours by fit, the verdict is that of `referee stats settled`. It can also follow from verdicts about other bots:
-    if A is surely ahead of B, and B of C, then A is ahead of C. Other pairs get the same test, but then the
-    confidence holds for this pair alone. If all games are those of one tournament, and it has the key `until`, the verdict is that of its newest
-    look, by its own confidence and margin. Choose a tournament with `--tournament NAME`, if several have games.
+    Neighbours by fit have the same verdict as in `referee stats settled`. Other pairs get the same test, but then the
+    confidence holds for this pair alone. A verdict can also follow from verdicts about other bots: if A is surely ahead
+    of B, and B of C, then A is ahead of C.
+
+    If all selected games belong to one tournament with the key `until`, the verdict comes from the newest look of this
+    tournament, with its own confidence and margin. If several tournaments have games, choose one with `--tournament NAME`.
 
     Example: referee ratings compare greedy bait --ruleset basic
     """

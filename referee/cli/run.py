@@ -74,7 +74,7 @@ def run(
         list[str],
         typer.Argument(
             metavar="FILE|BOT",
-            help="The tournament file (TOML). Or the bots, written as in a file: the path of a folder, with a slash"
+            help="The tournament file (TOML), or the bots. As in a tournament file, a bot is the path of a folder, with a slash"
             " (./my_bot), or a bot of the league: NAME (its newest version) or NAME@VERSION.",
         ),
     ],
@@ -173,7 +173,7 @@ def resume(
     with (
         Interrupts() as interrupts,
         League.open(league, create=False, db=db) as store,
-        store.lock(),  # before the games are read: another referee may still add games
+        store.lock(),  # taken before the games are read, because another referee may still add games
     ):
         wanted = _newest_unfinished(store) if name is None else name
         tournament = find_tournament(store, wanted)
@@ -228,7 +228,7 @@ def extend(
         tournament = find_tournament(store, name)
         check_cores(settings.place, tournament.config)
         for bot in tournament.bots.values():
-            roster_of(store).spec(bot)  # a missing bot must fail before the extension is stored
+            roster_of(store).spec(bot)  # raises for a missing bot before the extension is stored
         choice = choose_rung(ctx, isolation, tournament.config.isolation)
         under = _select_isolation_again(store, tournament, choice, require)
         check_isolation(settings.place, under)

@@ -138,7 +138,7 @@ def settled(
 
     The confidence holds for all verdicts together. For a tournament with `until` in its file, the command shows the
     verdicts of the newest look, with the tournament's confidence and margin. For other games it makes one test. Do not
-    run it again and again until the standings look settled: each run is another test, and wrong verdicts become more likely.
+    repeat this test until the standings look settled, because wrong verdicts become more likely with each test.
 
     Example: referee stats settled --tournament demo
     """
@@ -175,9 +175,10 @@ def transitivity(
 ) -> None:
     """Test whether one number per bot explains the results, and show the pairs that deviate.
 
-    Each row of the table shows how often the first bot of a pair ranked higher than the second, and how often their strengths predict that.
-    Ties do not count, and neither do games in which one of the two bots forfeited. If a beats b, b beats c, and c beats a, then no ratings explain the results. One test covers all
-    pairs of a ruleset. If one number per bot explains the results, the chance that the test says otherwise is at most 5 %.
+    Each row shows how often the first bot of a pair ranked higher than the second, and how often it should by the
+    strengths of the bots. Ties do not count, and neither do games in which one of the two bots forfeited. If a beats b,
+    b beats c, and c beats a, then no ratings explain the results. One test covers all pairs of a ruleset. If one number
+    per bot explains the results, the chance that the test says otherwise is at most 5 %.
 
     Example: referee stats transitivity --tournament demo
     """
@@ -245,7 +246,7 @@ def machines(
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
-    """Show whether bots do better on one machine than on others, in the same matches.
+    """Show whether bots get more points on one machine than on others in the same matches.
 
     Example: referee stats machines --tournament demo
     """
@@ -311,12 +312,13 @@ def collusion(
     """Show whether bots do better together than strength and styles explain: a hint at collusion, no proof.
 
     A model predicts the points of a bot from its strength and from the usual effect of its opponents. The column
-    `excess` shows by how many points per game the bot exceeds the prediction when the other bot plays too. Bots with
-    different styles exceed it even if they do not cooperate. So the column `hint` marks a pair only if its excess is surely
-    above 1.5 standard deviations of a bot's points in a game, and unusually large beside the excesses of the other pairs.
+    `excess` shows by how many points per game the bot exceeds the prediction when the other bot plays too. Different
+    styles can cause an excess without cooperation. So the column `hint` marks a pair only if its excess is surely above
+    1.5 standard deviations of a bot's points in a game, and unusually large compared with the excesses of the other pairs.
 
-    The results cannot show why a pair is unusual: even a clear hint may be a matter of style, so read the games. Small help, help
-    between many pairs, and help in a tournament with few bots stay hidden: no hint does not mean no collusion.
+    The results cannot show why a pair is unusual. Even a clear hint may come from different styles, so read the games.
+    Collusion is also possible without a hint, because the test does not find small help, help between many pairs, or help
+    in a tournament with few bots.
 
     Example: referee stats collusion --tournament demo
     """

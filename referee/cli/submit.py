@@ -112,7 +112,7 @@ def submit(
 
     Example: referee bots submit my_bot
     """
-    # a wrong bot.toml or path must fail before a league is created
+    # these raise for a wrong bot.toml or path before a league is created
     manifest = load_manifest(path)
     check_path(path)
     under = select_isolation_for(parse_rung("--isolation", isolation), require, lambda: [path])
@@ -145,7 +145,8 @@ def check(
     quick: Annotated[
         bool,
         typer.Option(
-            "--quick", help="Run only the steps up to the decisions of each ruleset, and goodbye."
+            "--quick",
+            help='Run only the steps up to the decisions of each ruleset, and the step "goodbye".',
         ),
     ] = False,
     only: Annotated[
@@ -153,7 +154,7 @@ def check(
         typer.Option(
             "--only",
             metavar="STEP",
-            help='Run only the steps whose names begin so, such as "decisions: duel", and those that they need. Can be repeated.',
+            help='Run only the steps whose names begin with STEP, such as "decisions: duel", and the steps that they need. Can be repeated.',
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -232,7 +233,8 @@ async def _check(
                 show(view.add(step))
 
         def show(lines: Iterable[RenderableType]) -> None:
-            status.stop()  # both outputs may be the same terminal
+            # the status line (standard error) and the steps (standard output) may be on the same terminal
+            status.stop()
             for line in lines:
                 console.print(line)
             status.start()

@@ -150,7 +150,7 @@ def plan(
 
 def check_entries(config: TournamentConfig, league: Path, db: str | None) -> None:
     """Check the bots of a tournament before anything is built or stored; see `check_bots`. The league need not exist."""
-    from referee.cli.isolation import roster_of  # noqa: PLC0415 - `status` needs no sandbox
+    from referee.cli.isolation import roster_of  # noqa: PLC0415 - loads the sandbox, which `status` does not need
 
     if not League.exists_at(league, db):
         check_bots(config, None)
@@ -187,12 +187,12 @@ def _stop(config: TournamentConfig, until: StopCondition) -> str:
 
 
 def _basis(everything: PlanRow, workers: int) -> str:
-    """Return a sentence that says where the playing time comes from."""
+    """Return a sentence that says how the playing time was estimated."""
     assumed = f"{duration(ASSUMED_GAME_US)} a game"
-    return f"Playing time: {count_text(workers, 'game')} at a time, " + (
+    return f"Playing time: estimated for {count_text(workers, 'game')} at a time, " + (
         f"from {count_text(everything.measured, 'game')} of the league; assuming {assumed} where the league has no similar game."
         if everything.measured
-        else f"assuming {assumed}: the league has no similar games."
+        else f"assuming {assumed}, because the league has no similar games."
     )
 
 
@@ -211,14 +211,16 @@ def status(
 ) -> None:
     """Show the progress and the faults of a tournament, or list all tournaments.
 
-    If some tournaments cannot be read, the list has the others, standard error names those that cannot, and the exit code is 1.
+    If some tournaments cannot be read, the list leaves them out, standard error names them, and the exit code is 1.
 
     Example: referee tournament status demo
     """
     row_type = TournamentRow if name is None else StatusRow
     check_format(row_type, as_json=as_json, as_csv=as_csv, columns=columns)
     if name is not None and as_json and columns is not None:
-        raise UserError("--columns: not allowed with NAME and --json, which print several tables")
+        raise UserError(
+            "--columns: not allowed with NAME and --json together, because they print several tables"
+        )
     with League.open(league, create=False, db=db) as store:
         if name is None:
             rows, errors = tournament_rows(store.tournaments())
@@ -317,7 +319,8 @@ def standings(
     """Show the standings of a tournament: the ratings from its own games, or a table of total points.
 
     The columns of the ratings are those of `referee ratings`. With `--by points`, the table has the sums of the points, as the
-    rulebooks count them. The winner is named if all games are played and all bots have played and started equally often.
+    rulebooks count them. A line below this table names the winner of each ruleset, if all games are played, and if all
+    bots have played and started equally often.
 
     Example: referee tournament standings demo --by points
     """
@@ -383,7 +386,7 @@ def _print_commitment(number: int, part: Part) -> None:
 
 
 def describe_stop(tournament: TournamentState) -> str:
-    """Return a sentence that says after how many rounds a tournament with looks ended."""
+    """Return a sentence that says when and why a tournament with looks ended."""
     rounds, after = count_rounds(tournament.config), tournament.stopped_after
     if tournament.config.ladder is not None:
         return (
@@ -395,13 +398,15 @@ def describe_stop(tournament: TournamentState) -> str:
         return f"The last of {rounds} rounds is played: not all standings were settled earlier."
     if after < min(stage.matches for stage in tournament.config.stages):
         return f"Settled after {after} of {rounds} rounds."
-    return f"Ended after {after} of {rounds} rounds: a ruleset is settled, or has no further round."
+    return (
+        f"Ended after {after} of {rounds} rounds: each ruleset is settled or has no further round."
+    )
 
 
 def announce_verdict(store: League, name: str, out: Output) -> bool:
-    """Print to `out` the verdict of a finished tournament with `until` and two bots, in a sentence for each ruleset.
+    """Print the verdict about the two bots of a finished tournament with `until` to `out`, one line for each ruleset.
 
-    Return False if a verdict is open. For any other tournament, print nothing and return True.
+    Return False if a verdict is open. If the tournament has more bots or no `until`, print nothing and return True.
     """
     state = find_state(store, name)
     if state.config.until is None or len(state.config.bots) != BOTS_TO_COMPARE:

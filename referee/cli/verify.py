@@ -125,7 +125,7 @@ def export(
         typer.Option(
             "--output",
             parser=parse_path,
-            help="The file of the archive. By default NAME.zip. Only an archive is replaced.",
+            help="The file of the archive. By default NAME.zip. An existing file is replaced only if it is an archive.",
         ),
     ] = None,
     league: LeagueOption = DEFAULT_LEAGUE,
@@ -133,8 +133,8 @@ def export(
 ) -> None:
     """Write a tournament into one archive: schedule, games, hashes of the bots, ratings, and the seed.
 
-    `referee verify ARCHIVE` checks the archive without the league. A seed is in the archive only if all its
-    games are played.
+    `referee verify ARCHIVE` checks the archive without the league. Each extension has a seed of its own. The archive has
+    a seed only if all games with this seed are played.
 
     Example: referee tournament export demo
     """
@@ -156,7 +156,7 @@ def export(
 
 
 def _check_output(path: Path) -> None:
-    """Raise UserError if something exists at the path that is not an archive, or cannot be read."""
+    """Raise UserError if `path` exists and is not an archive, or if it cannot be checked."""
     try:
         is_taken = path.exists() and not (path.is_file() and is_archive(path))
     except OSError as error:
@@ -177,4 +177,4 @@ def _write(path: Path, data: bytes) -> None:
         raise write_error(str(path), error) from error
     finally:
         with suppress(OSError):
-            unfinished.unlink(missing_ok=True)  # it is there after an error or Ctrl-C
+            unfinished.unlink(missing_ok=True)  # still exists after an error or Ctrl-C

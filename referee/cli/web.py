@@ -32,7 +32,7 @@ from referee.web.views import PATIENCE_S, LeagueViews
 
 app = typer.Typer()
 _NAMED = 5
-"""The largest number of games with damaged records that `report` names."""
+"""`report` names at most this number of games with damaged records."""
 
 SpoilersOption = Annotated[
     bool,
@@ -83,9 +83,8 @@ def serve(
             )
         console.print(Text(address), soft_wrap=True)
         console.print(Text(f"{seat} (play against bots)"), soft_wrap=True)
-        if (
-            open_browser
-        ):  # in a thread, because a browser in the terminal would keep the server waiting
+        if open_browser:
+            # in a thread, because a browser that runs in the terminal would block the server
             Thread(target=webbrowser.open, args=[address], daemon=True).start()
 
     with League.open_read_only(league, db=db) as store:
@@ -125,7 +124,7 @@ def report(
         games = count_text(written.hidden, "more game")
         lines.append(
             f"There is no replay of {games} yet, because the deals are not yet played in all seatings."
-            " With --spoilers there is; do not show it to authors of bots."
+            " With --spoilers, the report has them. Do not show such a report to authors of bots."
         )
     if written.damaged:
         lines.append(_describe_damaged(written.damaged))

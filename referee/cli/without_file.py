@@ -1,7 +1,7 @@
-"""Make a tournament from the arguments of a command instead of a tournament file, and write such a file.
+"""Make a tournament from the arguments of a command instead of a tournament file, and write the equivalent file.
 
-The options become the content of a tournament file. So the same checks find the same mistakes, in messages that begin with
-the name of the command instead of the name of a file.
+The arguments become the content of a tournament file, so the checks of tournament files apply to them too. The messages
+begin with the name of the command instead of the name of a file.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def read_arguments(
     settings: Sequence[str],
     pace: Pace,
 ) -> tuple[TournamentConfig, dict[str, Any] | None]:
-    """Return the configuration of `tournament run`, and the content of the equivalent file; None if a file was given.
+    """Return the configuration for `tournament run`, and the content of the equivalent file (None if a file was given).
 
     Args:
         arguments: a tournament file, or bots as in the key `bots`. A single argument that is no folder is a file.
@@ -108,7 +108,7 @@ def read_arguments(
                 f"FILE|BOT: {argument} is a tournament file; give one file and nothing else, or only bots"
             )
     ruleset = given.get("ruleset")
-    # An unknown ruleset may be no valid name either. It must not be reported a second time as a wrong name.
+    # An unknown ruleset may also be invalid as a name. It is not used as the name, so that it is reported only once.
     name = ruleset if ruleset in RULESETS else _NAME
     content = {"name": name, "bots": list(arguments), **given}
     for setting in settings:
@@ -121,7 +121,7 @@ def read_arguments(
 
 
 def _read_setting(setting: str) -> dict[str, Any]:
-    """Return the content of a file that has only this `KEY=VALUE`."""
+    """Parse `KEY=VALUE`, and return the content of a tournament file that has only this key."""
     key, sign, value = (part.strip() for part in setting.partition("="))
     if not (sign and key and value):
         raise UserError(f"--set: {setting!r}: write KEY=VALUE, such as clocks.decision=2")
@@ -138,7 +138,7 @@ def _read_setting(setting: str) -> dict[str, Any]:
 
 
 def _merge(content: dict[str, Any], added: Mapping[str, Any], prefix: str = "") -> None:
-    """Add keys to the content of a file. Raises UserError if a key is there already."""
+    """Add keys to the content of a file. Raises UserError if a key is given twice, unless both values are tables."""
     for key, value in added.items():
         inner = content.get(key)
         if key not in content:
@@ -150,9 +150,9 @@ def _merge(content: dict[str, Any], added: Mapping[str, Any], prefix: str = "") 
 
 
 def check_new(file: Path) -> None:
-    """Raise UserError if the file of `--save` cannot be created. To find out, create it and remove it again.
+    """Check that the file of `--save` can be created: create it and remove it again.
 
-    Raises StoreError if the disk is full.
+    Raises UserError if the path exists or is wrong, and StoreError for other reasons, such as a full disk.
     """
     try:
         file.open("x").close()
@@ -195,6 +195,6 @@ def _describe(entry: BotEntry, place: Path) -> str | dict[str, Any]:
 
 
 def _relative(folder: Path, place: Path) -> str:
-    """Return the path of `folder` from `place`. It begins with a dot: `bot` would name a bot of the league."""
+    """Return the path of `folder` from `place`. It begins with a dot, because `bot` alone would mean a bot of the league."""
     path = os.path.relpath(folder, place)
     return path if path.startswith(".") else f"./{path}"

@@ -56,7 +56,7 @@ def test_plan_has_the_figures_of_a_file(here):
         "matches at the right": "3",
         "playing time": figures["playing time"].strip(),
     }
-    assert "assuming 100.0 ms a game: the league has no similar games" in said
+    assert "assuming 100.0 ms a game, because the league has no similar games" in said
 
 
 def test_plan_has_every_stage_and_their_sum(here):
@@ -84,9 +84,13 @@ def test_plan_writes_nothing(here):
 
 def test_time_that_comes_from_one_game_is_said_in_the_singular():
     shown = _basis(SimpleNamespace(measured=1), workers=1)
-    assert shown.startswith("Playing time: 1 game at a time, from 1 game of the league; assuming")
+    assert shown.startswith(
+        "Playing time: estimated for 1 game at a time, from 1 game of the league; assuming"
+    )
     shown = _basis(SimpleNamespace(measured=3), workers=2)
-    assert shown.startswith("Playing time: 2 games at a time, from 3 games of the league; assuming")
+    assert shown.startswith(
+        "Playing time: estimated for 2 games at a time, from 3 games of the league; assuming"
+    )
 
 
 @pytest.mark.extended("plays further tournaments")
@@ -119,7 +123,7 @@ def test_games_of_people_do_not_count_for_the_time(tmp_path):
         (
             10,
             (10, 100),
-            "Ended after 10 of 100 rounds: a ruleset is settled, or has no further round.",
+            "Ended after 10 of 100 rounds: each ruleset is settled or has no further round.",
         ),
         (10, (100, 100), "Settled after 10 of 100 rounds."),
         (
