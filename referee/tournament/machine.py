@@ -20,9 +20,9 @@ from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS, full_deck, list_cards
 
 WINDOW_S = 2.0
-"""The shortest window of a measurement of noise, in seconds. Each measurement takes some milliseconds."""
+"""Noise is measured over windows of at least this many seconds, because each measurement takes some milliseconds."""
 _PAUSE_S = 0.5
-"""After a pause of this length, a new window begins, so that the pause does not count."""
+"""If no game is played for more than this many seconds, a new window begins before the next game, so that the pause does not count."""
 _RUNS = 5
 """How often the speed is measured; the fastest run counts."""
 _GAMES = 20
@@ -34,14 +34,16 @@ _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 class _Reading(NamedTuple):
-    """CPU time used until a moment, in seconds."""
+    """The CPU time that the cores and this worker had used up to one moment, in seconds."""
 
     at_s: float
     """The moment, by the monotonic clock."""
     busy_s: float | None
-    """The busy time of the cores, with the time that other virtual machines had them. None if the system does not tell."""
+    """The sum of the busy times of the cores; time that the host gave to other virtual machines is busy too. None if the system
+    does not report it."""
     own_s: dict[tuple[int, float], float]
-    """The CPU time of this process and its descendants, with that of their children that have ended, by pid and start."""
+    """The CPU time of this process and of each descendant, by process id and start time. It includes the CPU time of children that
+    have ended, if the process has waited for them."""
 
 
 class MachineMonitor:
@@ -75,9 +77,10 @@ class MachineMonitor:
     def measure(self) -> Machine:
         """Return the machine. Call this after games.
 
-        A window begins at the previous measurement, or at the first game after a pause. The noise stays as it was if the window is
-        shorter than `WINDOW_S`, or if a process of this worker has ended in it: the CPU time of that process is unknown. Only the first
-        window may be shorter.
+        The noise is measured over a window. A window begins when the previous one ends, or at the first game after a pause.
+        If the window is still shorter than `WINDOW_S`, it goes on and the noise stays as it was; only the first window may
+        be shorter. The noise also stays as it was if the system does not report the busy time, or if a process of this worker
+        ran when the window began and has ended since, because the CPU time of that process is unknown.
         """
         self._active_s = time.monotonic()
         if self._is_first or self._active_s - self._window.at_s >= WINDOW_S:
@@ -126,9 +129,9 @@ def _own_cpu_s() -> dict[tuple[int, float], float]:
 
 
 def measure_speed() -> int:
-    """Return the decisions per second of CPU time in a fixed set of games: the fastest of some runs.
+    """Return how many decisions this process makes per second of CPU time in a fixed set of games, rounded to hundreds.
 
-    Other programs can only make a run slower. The number is rounded to hundreds.
+    The games are played in several runs. The fastest run counts, because other programs can only make a run slower.
     """
     return round(max(_measure_once() for _ in range(_RUNS)), -2)
 

@@ -41,8 +41,8 @@ class PersonGame:
     isolation: Rung | None
     """The rung of the bots; None for the strongest rung of this machine."""
     stored: tuple[StoredCopy, ...]
-    """The bots in the league, with their copies. They show which bots are sample bots: on a machine without isolation only sample
-    bots may play, unless `isolation` is the rung `none`."""
+    """The bots of this game, as they are stored in the league. They are needed to find out which bots are sample bots, because
+    on a machine without isolation only sample bots may play, unless `isolation` is the rung `none`."""
     parent_pid: int
     """The process id of the parent."""
 
@@ -129,7 +129,7 @@ async def _play(connection: Connection, game: PersonGame) -> None:
         check_unisolated(isolation, lambda: game.stored)
         seat = game.seat
         task = make_free_task(game.players, game.ruleset, secrets.token_hex(16), isolation)
-        # only for the first view; `play_with_person` deals the same cards again
+        # only for the first view; `GamePlayer.play_with_person` deals the same cards again
         dealt = Game(game.ruleset, len(game.players), task.setup.deck)
         connection.send(Dealt(task.setup.game_id, dealt.view(seat)))
 
@@ -189,7 +189,7 @@ class _Person:
             loop.remove_reader(self._connection.fileno())
 
     def _take(self, chosen: Chosen) -> None:
-        """Accept the index of an action. Ignore it if its decision is not pending, or if it is no legal action."""
+        """Accept the choice of the person. Ignore the choice if its decision is not pending, or if its index is out of range."""
         pending = self._choice
         fits = chosen.number == self._number and 0 <= chosen.choice < self._legal
         if pending is not None and not pending.done() and fits:

@@ -1,9 +1,9 @@
 """Send the requests of a seat of a stored game to a bot again, to find out what the bot does and why.
 
-The record of a game has the deck and every move, so the requests are the same as in the game, also the time limits in them. Whatever
-the bot replies, the game goes on with the stored moves. A rerun has no time limits, so the bot may run in a debugger. The bot
-gets a process of its own, which plays only this game. In the tournament it may have played other games before, or at the same
-time.
+The record of a game has the deck and every move. So the requests are the same as in the game, and they name the same time
+limits. The rerun does not enforce these limits, so the bot may run in a debugger. Whatever the bot replies, the game goes on
+with the stored moves. The bot gets a process of its own, which plays only this game. In the tournament, the bot's process
+may have played other games before, or at the same time.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from referee.tournament.config import find_part
 from referee.tournament.create import find_state
 
 _LATE = {Cause.TIMEOUT, Cause.OUT_OF_TIME}
-"""The causes of faults that a rerun without time limits cannot have."""
+"""The causes of faults that cannot happen in a rerun, because it enforces no time limits."""
 _CHECK_EVERY_S = 0.5
-"""While a request is pending: how often, in seconds, to check whether messages of the bot were dropped."""
+"""While a request is pending, the number of seconds between two checks whether messages of the bot were dropped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,10 +74,11 @@ class StoredSeat:
             events.add(game.apply(move.action))
 
     def _end_of_requests(self) -> int:
-        """Return the index of the move from which on the seat gets no requests because of its forfeit, or the number of moves.
+        """Return the index of a move. At this move and later, the seat gets no request because of its forfeit.
 
-        A bot that was not seated, or whose bank is empty, has no request at the move of its forfeit. If the process of a seated
-        bot failed before the request was sent, the request counts: without it, a rerun would end before the process fails again.
+        Without a forfeit, return the number of moves. At the move of its forfeit, a bot gets no request if it was not seated or
+        its bank was empty. It got none either if its process failed before the request was sent. But a rerun sends this request,
+        because otherwise it would end before the process fails again.
         """
         moves = self.record.moves
         forfeit = next((fault for fault in self.faults if fault.forfeit), None)
@@ -119,9 +120,9 @@ class Exchange(NamedTuple):
     outcome: Reply | BotFault
     """The reply, which may be illegal, or the fault."""
     printed: str
-    """What the bot has printed since the exchange before, control characters escaped."""
+    """What the bot has printed since the previous exchange. Control characters are escaped."""
     dropped: int = 0
-    """How many messages of the bot were dropped since the exchange before; see `GameRecord.dropped`."""
+    """How many messages of the bot were dropped since the previous exchange; see `GameRecord.dropped`."""
 
     @property
     def is_illegal(self) -> bool:
@@ -133,8 +134,8 @@ class Exchange(NamedTuple):
     def is_as_stored(self) -> bool:
         """Whether the bot has done the same as in the stored game: it has given the same reply, or it has the same fault.
 
-        Faults are the same if they have the same cause. A rerun waits beyond the limit, so a reply after the limit is no fault there. It
-        is regarded as the same as a stored fault for being late.
+        Faults are the same if they have the same cause. A rerun waits beyond the limit, so a late reply is no fault in a rerun. If
+        the bot was late in the stored game, a late legal reply in the rerun counts as the same.
         """
         outcome, fault = self.outcome, self.stored_fault
         if isinstance(outcome, BotFault):
@@ -175,7 +176,7 @@ async def rerun(
         stored: the seat whose requests the bot gets.
         spec: the bot.
         launcher: starts the bot.
-        last_move: only requests with at most this many moves before them are sent.
+        last_move: the maximum number of moves before a request. Later requests are not sent.
         logs: where to write what the bot prints; None for nowhere.
 
     After a `Forfeit` of the bot no request follows. Raises `Forfeit` if the bot does not start or is not ready for the game,

@@ -23,7 +23,7 @@ _SEATS_KEYS = {"seats", "tables"}
 def read_stages(
     file: TournamentFile, mistakes: Mistakes, budget: Budget | None, pace: Pace | None
 ) -> tuple[Stage, ...]:
-    """Return the stages of a tournament file. If there are mistakes in them, some are missing or have no matches.
+    """Return the stages of a tournament file. If the file has mistakes, stages or their matches or options can be missing.
 
     Args:
         file: the content of the file.
@@ -38,18 +38,19 @@ class _Source(NamedTuple):
     """The keys that describe stages: one `[[stage]]` of the file, or the top of the file."""
 
     table: StageTable
-    """The keys. For a `[[stage]]`, with the values at the top of the file for the keys that it does not set."""
+    """The keys with their values. If a `[[stage]]` does not set a key, the value comes from the top of the file; `_SEATS_KEYS` are
+    an exception."""
     title: str
     """The name of the `[[stage]]`, such as `stage[0]`; empty if the keys are at the top of the file."""
     inherited: frozenset[str]
-    """The keys whose values are those at the top of the file."""
+    """The keys whose values a `[[stage]]` takes from the top of the file, because it does not set them."""
 
     def key(self, name: str) -> str:
         """Return the key that the user wrote or should write: `stage[0].seats`, or `seats` if it is at the top of the file."""
         return name if name in self.inherited or not self.title else f"{self.title}.{name}"
 
     def name_ruleset(self, ruleset: Ruleset, key: str) -> str:
-        """Return the name of the ruleset for a message about a key. If the key is at the top of the file, add the stage."""
+        """Return the name of the ruleset for a message about a key. Add the stage if the key does not name it."""
         return f"{ruleset.name} ({self.title})" if key in self.inherited else ruleset.name
 
 
@@ -98,7 +99,7 @@ class _StageReader:
         return _Source(StageTable(**(top | own)), title, frozenset(top))
 
     def _read(self, source: _Source) -> Iterator[Stage]:
-        """Yield one stage for each table size that a TOML table names."""
+        """Yield one stage for each valid table size of a source, and note the mistakes in the source."""
         table = source.table
         ruleset = self._read_ruleset(source)
         sizes = self._read_table_sizes(source)
@@ -116,7 +117,10 @@ class _StageReader:
                 )
 
     def _read_ruleset(self, source: _Source) -> Ruleset | None:
-        """Return the ruleset of a stage; without its options if one of them is wrong; None if there is no ruleset."""
+        """Return the ruleset of a stage with its options; None if the stage has no ruleset.
+
+        If the ruleset has no ghost, but an option of the ghost is given, return the ruleset without any of the given options.
+        """
         table = source.table
         if table.ruleset is None:
             self._mistakes.add(source.key("ruleset"), "missing")
@@ -138,7 +142,7 @@ class _StageReader:
         )
 
     def _read_table_sizes(self, source: _Source) -> dict[str, int]:
-        """Return the table sizes that a TOML table names, each by its key, such as `tables[1]`."""
+        """Return the table sizes of a source. The key of each is where the user wrote it, such as `seats` or `tables[1]`."""
         table, key = source.table, source.key("tables")
         if table.tables is None and table.seats is None:
             self._mistakes.add(source.key("seats"), "missing")
@@ -151,7 +155,7 @@ class _StageReader:
         return {}
 
     def _check_matches(self, source: _Source) -> None:
-        """Check that a stage has matches, or that the tournament has a budget."""
+        """Check that either the stage has matches or the tournament has a budget, but not both."""
         if self._budget is None and source.table.matches is None:
             self._mistakes.add(source.key("matches"), "missing; give matches or a budget")
         if self._budget is not None and source.table.matches is not None:
@@ -159,7 +163,7 @@ class _StageReader:
             self._mistakes.add(source.key("matches"), reason)
 
     def _check_seats(self, key: str, ruleset: Ruleset, seats: int, source: _Source) -> bool:
-        """Return whether the ruleset has tables with this number of seats, and enough bots fill them."""
+        """Return whether the ruleset allows this number of seats, and there are enough bots for them."""
         low, high = ruleset.min_players, ruleset.max_players
         if not low <= seats <= high:
             allowed = f"{low} to {high}" if low < high else f"{low}"
@@ -178,7 +182,7 @@ class _StageReader:
     def _spend(
         self, budget: Budget, stages: Sequence[Stage], pace: Pace | None
     ) -> tuple[Stage, ...]:
-        """Return the stages with the matches that the budget is enough for."""
+        """Return the stages with as many matches as the budget allows."""
         workers = worker_count(
             1 if pace is None else pace.cores,
             workers=self._file.workers,

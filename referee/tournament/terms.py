@@ -38,7 +38,7 @@ class Terms:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the terms from their text. Raises ValueError if it is not exactly a text as `text` returns it."""
+        """Read the terms from a text. Raises ValueError if it is not exactly in the form that the property `text` returns."""
         lines = [_LINE.fullmatch(line) for line in text.split("\n")[:-1]]
         digests = [(line[2], line[1]) for line in lines if line is not None]
         if [name for name, _ in digests] == [field.name for field in fields(cls)]:

@@ -1,9 +1,10 @@
 """Verify a stored tournament from its seed and the rules.
 
-`verify_tournament` compares seed, configuration, bots and planned schedule with the commitment, and the stored schedule
-with the configuration and, from look to look, with the results. It compares each game record with the schedule, with the deck that
-the seed gives, and with a replay. The tournament may be in a league (`LeagueTournament` in `verify_league`) or in an archive
-(`ArchivedTournament` in `archive_reader`). Both classes implement `Claim`.
+`verify_tournament` compares seed, configuration, bots and planned schedule with the commitment. It computes the schedule
+again, from the configuration and from the results before each look, and compares the stored schedule with it. It compares each
+game record with the schedule, with the deck that the seed gives, and with a replay. The tournament may be in a league
+(`LeagueTournament` in `verify_league`) or in an archive (`ArchivedTournament` in `archive_reader`). Both classes implement
+`Claim`.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def verify_tournament(claim: Claim) -> int:
 
 @contextmanager
 def add_game_id(game_id: str) -> Iterator[None]:
-    """Raise a Difference or UserError again, as a Difference with the id of a game before the message."""
+    """If the block raises Difference or UserError, raise a Difference with the id of the game before the message."""
     try:
         yield
     except (Difference, UserError) as difference:
@@ -110,7 +111,7 @@ def format_value(value: object) -> str:
 
 
 def _check_commitments(claim: Claim) -> None:
-    """Check the commitment of each part and its terms; `verify_tournament` compares the schedules with the terms."""
+    """Check the commitment of each part, and its terms except for the schedule, which `verify_tournament` checks later."""
     try:
         configuration = digest_configuration(claim.stored_config)
     except ValueError as error:
@@ -155,14 +156,16 @@ def _make_course(claim: Claim) -> Course:
 def _check_look(claim: Claim, course: Course, look: Look, checks: _GameChecks) -> str | None:
     """Check what happened at the next look of the course.
 
-    Return None if the tournament has taken the look, or if the look changes nothing. Otherwise the tournament was
-    interrupted before it stored the outcome of the look, and no later game may have a record: return the error message to raise if
-    one has. Raises Difference if the tournament stopped early, but not at the right look, or is finished, but a game before the look
-    is missing.
+    Return None if the tournament has stored the outcome of the look, or if the look changes nothing. Otherwise the
+    outcome is not stored, because the tournament was interrupted or is still running, and no game after the look may have a
+    record. Then return an error message, which the caller raises if such a game has a record.
+
+    Raises Difference in three cases: the tournament stopped early at a wrong look; it is finished, but a game before the look has
+    no record; or the configuration makes no schedule.
 
     Args:
         claim: what the league or the archive claims.
-        course: the course before the look; it takes the look.
+        course: the course before the look. This function lets it take the look, unless records of earlier games are missing.
         look: the next look of the course.
         checks: the checks of all games before the look.
     """
@@ -234,10 +237,10 @@ class _GameChecks:
         """The deal id and the deck of the last checked record."""
 
     def check(self, schedule: Sequence[ScheduledGame], ahead: str | None = None) -> None:
-        """Check the games of a schedule that were not checked yet.
+        """Check the games that come after the games of earlier calls.
 
         Args:
-            schedule: the computed schedule, from its first game on.
+            schedule: the computed schedule. It includes the games of earlier calls.
             ahead: the error message that is raised if one of these games has a record; None if records are allowed.
         """
         new = slice(self._checked, len(schedule))

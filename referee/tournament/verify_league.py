@@ -68,8 +68,9 @@ def verify_free_games(league: League) -> int:
 class _Tables:
     """The rows of the database about the games of a tournament, or about all games if `tournament` is None.
 
-    Creating it raises Difference if a wrong row is about a game that is not in `games`: a game that is not played, or one that only the
-    table `results` assigns to this tournament. `check` finds the wrong rows of the games in `games`.
+    `games` has the played games among them, by id. `check` finds the wrong rows about the games in `games`. The constructor
+    raises Difference if a wrong row is about another game. This is a game that was not played, or a game that has this
+    tournament in the table `results`, but not in the table `matches`.
     """
 
     def __init__(self, league: League, tournament: str | None) -> None:
@@ -87,7 +88,10 @@ class _Tables:
             raise Difference(f"{game_id}: {_STRAY}")
 
     def list_free_games(self) -> list[str]:
-        """Return the ids of the games that do not belong to a tournament, and of games without rows in the table `seats`."""
+        """Return the ids of the games outside tournaments.
+
+        Games without rows in the table `seats` are returned too, so that `check` reports them.
+        """
         scheduled = {row.game_id for row in self._results.values() if row.tournament}
         return [game_id for game_id in self.games if game_id not in scheduled]
 
@@ -109,7 +113,7 @@ def _load_record(league: League, game_id: str) -> GameRecord:
 
 
 def _check_result(record: GameRecord, row: GameResult | None) -> None:
-    """Compare the rows about the seats of a game with its record. `row` is None if the table `seats` has no rows for the game."""
+    """Compare the result in the database with the record. `row` is None if the table `seats` has no rows for the game."""
     if row is None:
         raise Difference("the table seats has no rows for this game")
     for what, stored, recorded in (
@@ -142,9 +146,9 @@ def _check_faults(record: GameRecord, rows: list[ChargedFault]) -> None:
 
 
 def _comparable(fault: Fault) -> Fault:
-    """Return a fault as the table of faults stores it, with all values that must be equal in the table and in the record.
+    """Return a fault in the form in which the table of faults and the record must agree.
 
-    The table has no wall time and no size of a batch, and its texts are as `escape_nul` returns them.
+    The table has no wall time and no batch size, so these get fixed values. The table stores texts as `escape_nul` returns them.
     """
     evidence = replace(
         fault.evidence,

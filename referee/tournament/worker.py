@@ -1,8 +1,8 @@
 """Play games in a worker process, which runs on its own cores together with its bots.
 
-The parent process, which is the driver or a Dask worker, has an executor for each worker process; see `workers`. The executor calls `initialize_worker`, `play_games`
-and `stop_worker` in the worker process. Everything that a game needs comes with the assignment. A heartbeat file shows
-the parent that the event loop of the worker process is not blocked.
+The parent process is the driver or a Dask worker. It has an executor for each worker process; see `workers`. The executor
+calls `initialize_worker`, `play_games` and `stop_worker` in the worker process. Everything that a game needs comes with the
+assignment. A heartbeat file shows the parent that the event loop of the worker process is not blocked.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Worker:
 
     @property
     def player(self) -> GamePlayer:
-        """The player of all games. The first assignment creates it. If this fails, the assignment fails with the same error."""
+        """The `GamePlayer` for all games. The first assignment creates it. If that fails, the assignment fails with the same error."""
         if self._heartbeat is None:
             self._heartbeat = self.runner.get_loop().create_task(_beat(self._settings))
         if self._player is None:
@@ -85,7 +85,7 @@ def initialize_worker(settings: WorkerSettings) -> None:
 
 
 def prepare_process(parent_pid: int, cores: AbstractSet[int] = frozenset()) -> None:
-    """Prepare this process for playing games: it ignores Ctrl-C, and it dies when its parent dies.
+    """Prepare this process for playing games: it ignores Ctrl-C, and on Linux it dies when its parent dies.
 
     Args:
         parent_pid: the process id of the parent.
@@ -104,12 +104,12 @@ def prepare_process(parent_pid: int, cores: AbstractSet[int] = frozenset()) -> N
                 os.sched_setaffinity(0, cores)
     if os.getppid() != parent_pid:
         os._exit(1)  # the parent died before the death signal was set
-    os.setsid()  # Linux divides a core among sessions, and the worker needs its own share
+    os.setsid()  # Linux can divide CPU time by session, so the worker needs a session of its own
     _raise_priority()
 
 
 def play_games(assignment: Assignment) -> AssignmentResult:
-    """Play games of an assignment in this process. See `Assignment.least_s`.
+    """Play games of an assignment in this process. It may return before all games are played; see `Assignment.least_s`.
 
     Forfeits are counted from portion to portion, because they can suspend bots in later portions. Raises VoidGame as
     `GamePlayer.play_portion` does, but only if no game was played.
@@ -130,7 +130,7 @@ def play_games(assignment: Assignment) -> AssignmentResult:
             try:
                 played = {record.game_id: record for record in worker.runner.run(play)}
             except VoidGame:
-                if records:  # store them first; the next assignment begins with the void game
+                if records:  # the driver stores these first; the next assignment of the lane has the void game again
                     return AssignmentResult(records, small_portion)
                 raise
             small_portion = small_portion or worker.player.small_portion
@@ -179,8 +179,9 @@ def _heartbeat_file(settings: WorkerSettings) -> Path:
 def _raise_priority() -> None:
     """Let the worker run before its bots even on a busy core, so that no bot pays for a delay of the worker.
 
-    The worker needs little CPU time, and sleeps while bots think. If the system allows real-time processes, the worker
-    becomes one; its bots do not (see `sandbox/shim.py`). A priority that the user lowered with `nice` stays low.
+    The worker needs little CPU time, and sleeps while bots think. It becomes a real-time process if the system allows that
+    and the user has not lowered its priority with `nice`. Otherwise it only asks for short time slices, and keeps its
+    priority. Its bots do not become real-time processes; see `sandbox/shim.py`.
     """
     if sys.platform != "linux":
         return

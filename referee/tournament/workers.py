@@ -84,15 +84,15 @@ class Workers:
         on_worker_lost: Callable[[str], None],
         hang_timeout_s: float = HANG_TIMEOUT_S,
     ) -> None:
-        self.stretch_s = 0.0  # to send another bundle takes no time
+        self.stretch_s = 0.0  # one bundle at once, because sending takes no time
         self._settings = settings
         self._on_worker_lost = on_worker_lost
         self._hang_timeout_s = hang_timeout_s
         self._killed = False
         self._executors = [_make_executor(worker_settings) for worker_settings in settings]
         self._jobs: list[list[asyncio.Future[AssignmentResult]]] = [[] for _ in settings]
-        """The unfinished assignments of each executor, the oldest first. The worker plays the oldest one. A replaced executor has a list of
-        its own, which stays as it was when the worker was lost."""
+        """The unfinished assignments of each executor, the oldest first. The worker plays the oldest one. A new executor gets a new list.
+        The list of the old executor does not change any more, so it shows which assignment the lost worker was playing."""
         self._processes: dict[int, BaseProcess] = {}
         """The processes that were started, by the number of their worker."""
         self._hung: set[BaseProcess] = set()
@@ -107,7 +107,7 @@ class Workers:
 
         Raises WorkerLostError if the worker died or hung. A new worker has then replaced it. Raises VoidGame if a
         game is void again and again, or if the machine lacks the resources to start the worker. Raises RefereeError
-        if the machine runs out of descriptors, memory or threads while the worker starts or plays.
+        if the machine runs out of a resource, such as descriptors, memory or threads, while the worker starts or plays.
         """
         executor, jobs = self._executors[number], self._jobs[number]
         job: asyncio.Future[AssignmentResult] | None = None
@@ -121,7 +121,7 @@ class Workers:
             except BrokenProcessPool as error:
                 if (
                     self._executors[number] is executor
-                ):  # if not, another call has replaced the worker already
+                ):  # otherwise another call has already replaced the worker
                     self._replace(number)
                 raise WorkerLostError(
                     f"worker {number} died", was_waiting=job is None or job is not jobs[0]
@@ -163,7 +163,7 @@ class Workers:
                 raise result
 
     def kill(self) -> None:
-        """Kill all workers at once. Bots that survive are killed when the folder of the run is removed."""
+        """Kill all workers at once. Bots that survive are killed when the run folder is removed."""
         self._killed = True
         for process in self._processes.values():
             process.kill()
@@ -175,7 +175,7 @@ class Workers:
 
     @contextmanager
     def _report_shortage(self, number: int) -> Iterator[None]:
-        """Raise RefereeError instead of an error if the error shows that the machine lacks a resource; see `describe_shortage`."""
+        """If the block raises an error because the machine lacks a resource, raise RefereeError instead; see `describe_shortage`."""
         try:
             yield
         except (OSError, RuntimeError) as error:
@@ -187,9 +187,10 @@ class Workers:
 
     @contextmanager
     def _remember_process(self, number: int) -> Iterator[None]:
-        """If the executor of a worker starts its process inside this block, store the process in `_processes`.
+        """If the executor of a worker starts the worker's process inside this block, store the process in `_processes`.
 
-        The terminal sends Ctrl-C to the new process, too. SIGINT is blocked in it until `initialize_worker` runs.
+        The terminal sends Ctrl-C to the new process, too. So SIGINT is blocked here while the process starts. The process
+        inherits this, and unblocks SIGINT in `initialize_worker`.
         """
         if number in self._processes:
             yield
@@ -207,8 +208,8 @@ class Workers:
     async def _wait_for(self, number: int, job: asyncio.Future[T]) -> T:
         """Return the result of a worker's job; kill the worker if it hangs.
 
-        The time without a heartbeat is counted in passes of the loop, not read from a clock. If the user pauses the driver
-        and the workers, the pause does not count.
+        The time without a heartbeat is counted in passes of the loop. A clock would also count the time in
+        which the user has paused the driver and the workers.
         """
         process = self._processes[number]
         last_heartbeat, silent_s, is_gone = None, 0.0, False
@@ -238,7 +239,7 @@ class Workers:
         self._jobs[number] = []
         process = self._processes.pop(number, None)
         if not self._killed:
-            reason = "showed no sign of life and was ended" if process in self._hung else "died"
+            reason = "did not respond and was killed" if process in self._hung else "died"
             self._on_worker_lost(f"Worker {number} {reason}")
 
 
@@ -296,7 +297,7 @@ def make_settings(
 
 
 def _is_expected_at_shutdown(error: Exception) -> bool:
-    """Return True if a worker was killed, or lacked descriptors, memory or threads."""
+    """Return True if a worker was killed, or lacked a resource such as descriptors, memory or threads."""
     return isinstance(error, BrokenProcessPool) or describe_shortage(error) is not None
 
 

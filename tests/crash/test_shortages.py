@@ -210,7 +210,7 @@ async def test_a_worker_that_hangs_is_killed_and_its_games_are_played_again(here
             league, cup, roster, NO_ISOLATION, workers, on_game_stored=stop_once, say=print
         )
         assert await conductor.play_missing_games()
-    assert told == ["Worker 0 showed no sign of life and was ended"]
+    assert told == ["Worker 0 did not respond and was killed"]
     assert not hung[0].is_running()
     records = here.records("league")
     assert len({record.game_id for record in records}) == 8
