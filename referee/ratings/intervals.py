@@ -33,9 +33,9 @@ class Estimate:
 
     value: float
     low: float | None
-    """The lower end of the interval; None if the data set no lower limit, or are too few for an interval."""
+    """The lower end of the interval; None if no games limit the figure from below, or if there are too few matches."""
     high: float | None
-    """The upper end of the interval; None if the data set no upper limit, or are too few for an interval."""
+    """The upper end of the interval; None if no games limit the figure from above, or if there are too few matches."""
 
     def negate(self) -> Estimate:
         """Return the estimate of the figure with the opposite sign."""
@@ -51,9 +51,11 @@ class Estimate:
 
 
 _NEGLIGIBLE = 1e-9
-"""A variance below this fraction of the variance of independent games counts as 0: it is only a rounding error."""
+"""If the variance of a share is below this fraction of the variance that independent games would give, it counts as 0,
+because it comes only from rounding."""
 _SPARSE = 8
-"""`_number_values` sorts if `limit` is more than 8 times the number of values. If not, it counts."""
+"""If `limit` is more than this many times the number of values, `_number_values` sorts the values. Otherwise it counts them
+in an array of `limit` items."""
 
 Matrix = sparse.csr_array[np.float64, tuple[int, int]]
 
@@ -83,7 +85,7 @@ class MatchSums:
     better: Matrix
     """(M, P) sum of the weights of the meetings in which the first bot ranked higher; a tie counts one half."""
     decided: Matrix
-    """(M, P) sum of the weights of the decided meetings: those without a tie in which neither bot forfeited."""
+    """(M, P) sum of the weights of the decided meetings: those in which neither bot forfeited and one ranked higher."""
     won: Matrix
     """(M, P) sum of the weights of the decided meetings in which the first bot ranked higher."""
     pair_decided: Ints
@@ -94,9 +96,9 @@ class MatchSums:
     """(P,) number of meetings in which both bots had the same rank."""
 
     def count_decided(self, among: Flags) -> tuple[Ints, Ints]:
-        """Return for each bot in how many matches it ranked above another bot at least once, and in how many below.
+        """Return in how many matches each bot ranked above another bot, and in how many it ranked below another bot.
 
-        A tie counts for both. Both arrays have the shape (n,).
+        A tie counts as above and as below. Both arrays have the shape (n,).
 
         Args:
             among: (n,) the bots to count. Meetings with other bots are left out.
@@ -152,7 +154,13 @@ def quotient(part: Floats, whole: Floats) -> Floats:
 
 
 def _incidence(bot: Ints, values: Floats, bots: int) -> Matrix:
-    """Return the (P, n) matrix that has the value of each pair in the column of `bot`, one bot of the pair."""
+    """Return the (P, n) matrix that has `values[p]` in row p and column `bot[p]`, and 0 elsewhere.
+
+    Args:
+        bot: (P,) one bot of each pair.
+        values: (P,) a value for each pair.
+        bots: the number n of bots.
+    """
     return sparse.csr_array((values, (np.arange(len(bot)), bot)), shape=(len(bot), bots))
 
 
@@ -224,7 +232,7 @@ def _number_values(values: Ints, limit: int) -> tuple[Ints, Ints]:
 _GROUPS = 2_000
 """Number of groups if there are more than 4,000 matches. Else each match is a group of its own."""
 _DRAWS = 2_000_000
-"""Upper limit of the number of resamples times the number of groups."""
+"""The number of resamples, multiplied by the number of groups, is at most this."""
 _MAX_RESAMPLES = 2_000
 _SEED = 20_050_101
 """Fixed, so that the same results always give the same intervals."""
@@ -232,12 +240,15 @@ _SEED = 20_050_101
 
 @dataclass(frozen=True, eq=False)
 class Resampling:
-    """B resamples of M matches in G groups. Each resample draws G groups, with replacement."""
+    """B resamples of M matches in G groups.
+
+    Each resample of `from_matches` draws G groups, with replacement. Each resample of `flip_signs` contains every group once.
+    """
 
     group: Ints
     """(M,) the group of each match."""
     counts: Floats
-    """(G, B) how often each group is in each resample. After `flip_signs`, 1 or -1."""
+    """(G, B) how often each group is in each resample. In resamples of `flip_signs`, the sign of the group: 1 or -1."""
 
     @classmethod
     def from_matches(cls, matches: int) -> Resampling:
@@ -252,7 +263,10 @@ class Resampling:
 
     @classmethod
     def flip_signs(cls, matches: int, flips: int) -> Resampling:
-        """Return B = `flips` resamples that have every group once, with a random sign: `sums` adds or subtracts its values."""
+        """Return B = `flips` resamples in which every group has a random sign.
+
+        For each group, `sums` adds the values of its matches, or subtracts them, as the sign says.
+        """
         rng = np.random.default_rng(_SEED)
         group, groups = _group(matches, rng)
         return cls(group, rng.choice([-1.0, 1.0], size=(groups, flips)))
@@ -295,7 +309,8 @@ class Certainty:
     """Compute intervals of F figures. A figure from fewer than two matches gets no interval.
 
     In all methods, `drawn` is (B, F) the value of each figure in each resample. All methods except
-    `percentile_intervals` use only the spread of `drawn`, so a constant may be subtracted from the values.
+    `percentile_intervals` use only the spread of `drawn`, so a constant may be subtracted from all items of `drawn` for
+    a figure.
     """
 
     matches: Floats
@@ -307,7 +322,11 @@ class Certainty:
         return self.matches - 1
 
     def deviation(self, drawn: Floats) -> Floats:
-        """Return the (F,) standard errors of the figures; NaN for fewer than two matches."""
+        """Return the (F,) standard errors of the figures.
+
+        A standard error is NaN if the figure comes from fewer than two matches, or if fewer than two resamples have a
+        value for it.
+        """
         there = np.isfinite(drawn)
         count = there.sum(axis=0)
         mean = np.where(there, drawn, 0).sum(axis=0) / np.maximum(count, 1)
@@ -326,7 +345,8 @@ class Certainty:
     ) -> list[Estimate]:
         """Return intervals of (F,) values with a skewed distribution, from the percentiles of `drawn`.
 
-        Each end is at least as far from the value as if the variance of the figure was `least`, which has the shape (F,).
+        `least` has the shape (F,), or is one number for all figures. A symmetric interval for a figure with this variance is
+        computed as well, and each end is at least as far from the value as the end of that interval.
         """
         tails = (1 - CONFIDENCE) / 2
         low, high = np.quantile(drawn, [tails, 1 - tails], axis=0)
@@ -339,15 +359,16 @@ class Certainty:
     def share_intervals(self, values: Floats, drawn: Floats, counts: Floats) -> list[Estimate]:
         """Return Wilson's intervals of (F,) shares. A share of 0 or 1 has an interval too.
 
-        Wilson's formula assumes independent games, but the games of one match may not be. Therefore the
-        formula gets the number of independent games that have the same standard error as the resamples.
+        Wilson's formula assumes independent games, but the games of one match may depend on each other. Therefore the formula
+        does not get the number of games that were played. It gets the number of independent games that would have the
+        standard error of the resamples.
 
         Args:
             values: the shares.
             drawn: see `Certainty`.
-            counts: (F,) the number of games of each share. It replaces the number that follows from the standard
-                error if the share is 0 or 1, or the same in each match, because the standard error is then 0 apart from
-                rounding errors. If the standard error is NaN, the number of matches is used.
+            counts: (F,) the number of games of each share. The formula gets this number if the share is 0 or 1, or the
+                same in each match. The standard error is then 0, apart from rounding errors. If the standard error is
+                NaN, the formula gets the number of matches.
         """
         spread = values * (1 - values)
         variance = self.deviation(drawn) ** 2
@@ -388,7 +409,8 @@ def wilson_intervals(shares: Floats, games: Floats, quantiles: Floats) -> list[E
 
     Args:
         shares: (F,) the shares.
-        games: (F,) numbers of independent games that would give shares as uncertain as these. Whole numbers are not needed.
+        games: (F,) for each share, how many independent games would make it as uncertain as it is. The numbers need not
+            be whole.
         quantiles: (F,) the half width of each interval in standard errors; NaN for no interval.
     """
     extra = quantiles**2 / games

@@ -3,27 +3,30 @@
 A `Judge` gives all verdicts of the project: those of `ratings compare` and `stats settled`, those of the web pages, and
 those that end a tournament early. So `confidence` and `margin` mean the same everywhere.
 
-- The allowed error is divided equally among all pairs of neighbours in the standings. In a single test, the allowed error of *equal* is
-divided among all pairs of bots, because the tested games also decide which bots are neighbours, and neighbours have the closest fits.
-- If there are several looks, the share of a pair is divided among them by a boundary, see below. What is known about a pair at a
-  look depends on the matches of its bots before it.
+- The allowed error is 1 - `confidence`. It is divided equally among all pairs of neighbours.
+- For the verdict *equal*, a single test divides the allowed error of a ruleset among all pairs of its bots instead. The
+  reason: the tested games also decide which bots are neighbours, and neighbours have the closest fits.
+- If there are several looks, a boundary divides the share of a pair among them; see below. How much is known about a pair
+  at a look depends on how many matches its two bots have played before this look.
 - A verdict is final: once a look has found a bot ahead, or two bots equal, later looks do not test these two bots again.
-- A bot is also ahead if a chain of final verdicts says so: it is ahead of a bot that is ahead of the other one. Such
-  a verdict can be wrong only if a verdict of the chain is wrong.
+- A bot is also ahead if a chain of final verdicts says so: if a is ahead of b, and b is ahead of c, then a is ahead of
+  c. Such a verdict can be wrong only if a verdict of the chain is wrong.
 
 `tests/bench/bench_settled.py` measures how often the verdicts are wrong.
 
-**The boundary** (`allowed_errors`) says how sure each look must be, so that all looks together give a wrong verdict with a fixed
-probability. A verdict is tested at several looks, and each test can be wrong. The looks share the allowed error in the way of Lan and
-DeMets (Discrete sequential boundaries for clinical trials, Biometrika 70, 1983), in proportion to the rounds: the looks in the first
-half of the rounds get half of the error. A pair with a wrong test at an earlier look does not count again. So the test of a
-look, taken alone, may be wrong more often than the share of its look. The recursion of Armitage, McPherson and Rowe (Repeated
-significance tests on accumulating data, JRSS A 132, 1969) computes how much more often.
+**The boundary** (`allowed_errors`) says how sure each look must be. A verdict is tested at several looks, and each test
+can be wrong. With the boundary, all looks together give a wrong verdict with at most a fixed probability. The looks share
+the allowed error in the way of Lan and DeMets (Discrete sequential boundaries for clinical trials, Biometrika 70, 1983),
+in proportion to the rounds: the looks in the first half of the rounds get half of the error. If the test of a pair is
+wrong at two looks, the error counts only at the first of them. So the test of a look, taken alone, may be wrong with a
+higher probability than the look's share of the error. The recursion of Armitage, McPherson and Rowe (Repeated
+significance tests on accumulating data, JRSS A 132, 1969) computes this higher probability.
 
 The model: the lead of a bot, divided by its standard error, is normally distributed. If the true lead is 0, this
-quotient has the mean 0 and the standard deviation 1. The data of a look are 1 / (1 / m + 1 / n), if the two bots have
-played m and n matches. The quotients at two looks with the data s and t > s have the correlation sqrt(s / t). The data
-need not grow with the rounds: after a look, open pairs may play more games in a round than before.
+quotient has the mean 0 and the standard deviation 1. If the two bots have played m and n matches before a look, the
+amount of data at this look is 1 / (1 / m + 1 / n). The quotients at two looks with the amounts s and t > s have the
+correlation sqrt(s / t). The amount need not grow in proportion to the rounds, because open pairs may play more games
+in a round after a look than before it.
 """
 
 from __future__ import annotations
@@ -43,11 +46,11 @@ from referee.ratings.stopping import StopCondition
 from referee.result_columns import Floats
 
 _LOWEST, _HIGHEST = -8.0, 38.0
-"""Bounds are searched between these leads, in standard errors. A lead below -8 has the probability 1e-15."""
+"""Bounds are searched between these leads, in standard errors. If the true lead is 0, a lead below -8 has a probability below
+1e-15, so integrals start there."""
 _LEAST_GROWTH = 1.01
-"""The least growth of the data of a pair from one look to the next. If its data grew by less than this factor, they still count as
-this many times the data of the look before, because equal data would lead to a division by zero. This only makes the
-bounds stricter."""
+"""If the amount of data of a pair grows by less than this factor from one look to the next, it counts as grown by this
+factor. Otherwise, equal amounts would lead to a division by zero. This only makes the bounds stricter."""
 _LEAST_NODES = 64
 """The least number of nodes of an integral; with 64 the relative error of a result is below 1e-6."""
 
@@ -72,7 +75,7 @@ class PairVerdict:
     below: str
     """The other bot."""
     chance: float | None
-    """Probability that `bot` is better than `below`; None in the cases of `Analysis.chance_of_lead`.
+    """Probability that `bot` is better than `below`; None if `Analysis.chance_of_lead` returns None.
 
     If the verdict is AHEAD, it is the probability at the look that gave the verdict. It can be low if the verdict
     follows from a chain of verdicts.
@@ -88,7 +91,7 @@ MatchCounts = Mapping[tuple[str, str], int]
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Gives verdicts by one condition. It has no state: the verdicts of a look are passed to the next one."""
+    """Gives verdicts by one condition. It has no state: pass the verdicts of a look to the next call of `look`."""
 
     condition: StopCondition
     looks: tuple[int, ...] = (1,)
@@ -115,7 +118,7 @@ class Judge:
         pairs = sum(len(each.results.bots) - 1 for each in analyses.values())
         error = (1 - self.condition.confidence) / max(1, pairs)
         test = _Test(self.condition.margin, error, self.looks, history)
-        for _ in range(2):  # new verdicts can be the missing links of chains, which need no test
+        for _ in range(2):  # twice: new verdicts can complete chains
             tables = {
                 ruleset: tuple(
                     _judge(test, ruleset, analysis, pair, final)
@@ -140,11 +143,11 @@ class Verdicts:
     analyses: Mapping[str, Analysis]
     """The analyses of the games before the look, by the name of the ruleset."""
     neighbours: Mapping[str, tuple[PairVerdict, ...]]
-    """The verdicts about all neighbours in the standings, by the name of the ruleset, best bots first."""
+    """The verdicts about all neighbours, by the name of the ruleset, from the highest fit to the lowest."""
     final: Final
-    """The verdicts of this look and of all looks before, also about bots that are no neighbours any more."""
+    """The final verdicts of this look and of all looks before, also about bots that are no neighbours any more."""
     history: tuple[MatchCounts, ...]
-    """The matches before each look so far, this one included."""
+    """The number of matches of each bot before each look, from the first look to this one."""
     _test: _Test
 
     @property
@@ -157,15 +160,15 @@ class Verdicts:
     def compare(self, ruleset: str, bot: str, other: str) -> PairVerdict:
         """Return the verdict about any two bots that have played by a ruleset, for a command that asks about them.
 
-        Bots that are no neighbours are tested like neighbours. Such a verdict has at least the confidence of the condition,
-        for this pair alone.
+        If the two bots are not neighbours, they are tested in the same way as neighbours. The verdict then has at least the
+        confidence of the condition for this pair alone, but not for several such pairs together.
         """
         analysis = self.analyses[ruleset]
         first, second = sorted((bot, other), key=_sort(analysis).index)
         return _judge(self._test, ruleset, analysis, (first, second), self.final)
 
     def needed_chance(self, ruleset: str, bot: str, other: str) -> float:
-        """Return the smallest probability of a lead with which this look finds one of the two bots ahead."""
+        """Return the probability of a lead that the test of this look needs to find one of the two bots ahead."""
         return self._test.needed_chance(ruleset, bot, other)
 
 
@@ -180,10 +183,11 @@ class _Test:
     history: tuple[MatchCounts, ...]
 
     def judge(self, ruleset: str, analysis: Analysis, bot: str, below: str) -> Verdict:
-        """Return the verdict about two bots; `bot` has the higher rating.
+        """Return the verdict about two bots; `bot` has the higher fit.
 
-        If `bot` did not beat `below`, also not over a chain of bots, the games set no lower limit to its lead. Its
-        chance is then at most 0.5, so it is not ahead. Two bots are equal only if each beat the other.
+        If `bot` beat `below` neither directly nor over a chain of bots, the games set no lower limit to its lead. The
+        probability of a lead is then at most 0.5 or unknown, so the verdict is not AHEAD. The verdict is EQUAL only if each
+        bot beat the other, directly or over a chain.
         """
         ahead = analysis.chance_of_lead(bot, below)
         if ahead is None:
@@ -191,33 +195,34 @@ class _Test:
         if ahead >= self.needed_chance(ruleset, bot, below):
             return Verdict.AHEAD
         doubt = analysis.doubt_of_equality(bot, below, self.margin)
-        # at most 0.5, so a lead above the margin is never called equal
         data = self._list_data((ruleset, bot), (ruleset, below))
         error = self._error_of_equality(len(analysis.results.bots))
         allowed = allowed_errors(self.looks, error, data)[-1]
+        # If the lead is above the margin, the doubt is above 0.5. `allowed` is at most 0.5, so the verdict is not EQUAL.
         return Verdict.EQUAL if doubt is not None and doubt < allowed else Verdict.OPEN
 
     def _error_of_equality(self, bots: int) -> float:
-        """Return the share of a pair in the allowed error of *equal*, in a ruleset with this number of bots.
+        """Return the share of a pair in the allowed error of EQUAL, in a ruleset with n = `bots` bots.
 
-        The games have chosen the neighbours, and neighbours are closer than other pairs. So a single test divides the error
-        of the n - 1 pairs of neighbours among all n (n - 1) / 2 pairs. With several looks, each look gets only a part of the pair's share,
-        so its test is stricter already. If the error were divided among all pairs there too, open pairs would need more games, and stored
-        tournaments that stopped early would no longer pass verification.
+        The same games decide which bots are neighbours, and neighbours are closer than other pairs. So a single test divides
+        the error of the n - 1 pairs of neighbours among all n (n - 1) / 2 pairs. With several looks, each look gets only a
+        part of the pair's share, so its test is stricter already. If tests with several looks also divided the error among
+        all pairs, open pairs would need more games, and stored tournaments that stopped early would no longer pass
+        verification.
         """
         return self.error * 2 / bots if len(self.looks) == 1 else self.error
 
     def needed_chance(self, ruleset: str, bot: str, below: str) -> float:
         """See `Verdicts.needed_chance`."""
         data = self._list_data((ruleset, bot), (ruleset, below))
-        # half for each side, because the games themselves have chosen which bot leads
+        # The same games decide which bot leads, so the test has two sides, and each side gets half of the error.
         return 1 - allowed_errors(self.looks, self.error / 2, data)[-1]
 
     def _list_data(self, bot: tuple[str, str], below: tuple[str, str]) -> tuple[float, ...]:
         """Return how much was known about the lead at each look so far, as a multiple of what was known at the first look.
 
-        If both bots have m and n matches, the variance of the lead is about in proportion to 1 / m + 1 / n. The multiples
-        are rounded, so that pairs with equal matches share the computation of their bounds.
+        If one bot has played m matches and the other n, the variance of the lead is about in proportion to 1 / m + 1 / n.
+        Multiples that differ only by float errors become equal by rounding, so that `allowed_errors` finds them in its cache.
         """
         amounts = [
             1 / (1 / max(1, each.get(bot, 0)) + 1 / max(1, each.get(below, 0)))
@@ -227,7 +232,7 @@ class _Test:
 
 
 def _sort(analysis: Analysis) -> list[str]:
-    """Return the bots in the order of the standings, best first."""
+    """Return the bots sorted by fit, the highest first, and bots of equal fit by name."""
     ratings = dict(zip(analysis.results.bots, analysis.ratings.tolist(), strict=True))
     return sorted(ratings, key=lambda bot: (-ratings[bot], bot))
 
@@ -235,7 +240,11 @@ def _sort(analysis: Analysis) -> list[str]:
 def _judge(
     test: _Test, ruleset: str, analysis: Analysis, pair: tuple[str, str], final: Final
 ) -> PairVerdict:
-    """Return the verdict about a pair, whose first bot has the higher rating: a final one, one by a chain, or that of a test."""
+    """Return the verdict about a pair of bots, of which the first has the higher fit.
+
+    A final verdict about the pair decides. If there is none, a chain of final verdicts decides. If there is no chain
+    either, `test` decides.
+    """
     known = final.get((ruleset, frozenset(pair)))
     if known is not None and known.verdict is Verdict.AHEAD:
         return known
@@ -255,7 +264,8 @@ def _judge(
 def _follow_chain(ruleset: str, pair: tuple[str, str], final: Final) -> tuple[str, str] | None:
     """Return the better bot of a pair and the other one, if a chain of final verdicts says which one is better.
 
-    If one verdict is wrong, chains can lead from each of the two bots to the other; then there is no answer.
+    If a verdict is wrong, there can be a chain from each of the two bots to the other. Return None in this case, and if there
+    is no chain.
     """
     ahead = [
         (each.bot, each.below)
@@ -267,7 +277,10 @@ def _follow_chain(ruleset: str, pair: tuple[str, str], final: Final) -> tuple[st
 
 
 def _list_worse(bot: str, ahead: Sequence[tuple[str, str]]) -> set[str]:
-    """Return the bots that are worse than `bot` by a chain of verdicts, each a better and a worse bot."""
+    """Return the bots that are worse than `bot` by a chain of verdicts.
+
+    Each item of `ahead` is a verdict: the better bot, then the worse bot.
+    """
     worse, added = set[str](), {bot}
     while added:
         added = {below for leader, below in ahead if leader in added} - worse
@@ -286,7 +299,8 @@ def allowed_errors(
     Args:
         looks: the number of rounds before each look, ascending. The last look is after all rounds.
         error: the allowed probability of a wrong verdict at any look, above 0 and at most 0.5.
-        data: how much is known about the lead at each look so far, in any unit; if omitted, it grows with the rounds.
+        data: how much is known about the lead at each look so far, in any unit. If omitted, it is in proportion to the
+            rounds, and the result contains all looks.
     """
     known = [float(amount) for amount in (looks if data is None else data)]
     for number in range(1, len(known)):
@@ -308,12 +322,14 @@ def allowed_errors(
 
 
 def _find_bound(leads: Floats, weights: Floats, deviation: float, spent: float) -> float:
-    """Return the bound that the lead exceeds with the probability `spent`.
+    """Return the bound of a look: the lead above which the look finds the bot ahead.
+
+    With the probability `spent`, this look is the first one that finds the bot ahead.
 
     Args:
         leads: possible leads at the look before, in the standard errors of this look.
         weights: for each lead, the probability that the bot has this lead and that no look has found the bot ahead.
-        deviation: the standard deviation of the change by these games.
+        deviation: the standard deviation of the change of the lead since the look before, in the same unit.
         spent: the part of the error for this look.
     """
     from scipy.optimize import brentq  # noqa: PLC0415 - loads slowly, and only verdicts need it

@@ -1,6 +1,7 @@
 """Estimate on which machines a bot does better than on others.
 
-In the shapes of arrays, M is the number of matches, K of machines, N of games of a bot, and B of resamples. G and S are the games and seats of `ResultColumns`.
+In the shapes of arrays, K is the number of machines, N of games of a bot, and B of resamples. G and S have the same
+meaning as in `ResultColumns`.
 """
 
 from __future__ import annotations
@@ -34,11 +35,12 @@ class MachineFigures:
     that plays them.
     """
     lead: Estimate | None
-    """A weighted mean over the matches that count; None if `matches` is 0.
+    """How many more points per game the bot gets on this machine than on other machines; None if `matches` is 0.
 
-    The value of a match is the mean points of the bot in its games on this machine minus those in its games on other machines. The
-    weight is h o / (h + o) for h games on this machine and o games on others; see `_leads_on_machines`. From each score, the mean points of
-    the seat are subtracted, because a machine may play some seatings more often."""
+    It is a weighted mean over the matches that count. The value of a match is the mean points of the bot in its games on
+    this machine, minus its mean points in its games on other machines. The weight is h o / (h + o) for h games on this
+    machine and o games on others; see `_leads_on_machines`. Before that, the mean points of the seat are subtracted
+    from each score, because a machine may play some seatings more often than others."""
 
 
 def machine_figures(results: ResultColumns) -> tuple[MachineFigures, ...]:
@@ -94,7 +96,9 @@ def _list_seats(results: ResultColumns) -> list[tuple[Ints, Ints]]:
 
 
 def _points_beyond_the_seat(results: ResultColumns, sound: Flags) -> Floats:
-    """Return the (G, S) points minus the mean points of the seat in games without a forfeit, at tables of the same size.
+    """Return the (G, S) points of each seat beyond the mean points of this seat.
+
+    The mean is taken over all games without a forfeit at tables of the same size.
 
     Args:
         results: the games.
@@ -112,14 +116,14 @@ def _leads_on_machines(
 ) -> tuple[list[int], list[Estimate]]:
     """Return for each of K machines the number of matches that count, and the lead of a bot; see `MachineFigures`.
 
-    The lead is the slope of a linear regression with an intercept for each match: the points of the bot, explained by whether the game
-    was played on this machine (1) or on another one (0). This is the weighted mean that `MachineFigures.lead` describes. It is NaN
-    for a machine without a match that counts.
+    The lead is the slope of a linear regression with an intercept for each match. The regression explains the points of
+    the bot by the machine of the game: 1 for this machine, 0 for another one. The slope is the weighted mean that
+    `MachineFigures.lead` describes. It is NaN for a machine without a match that counts.
 
     Args:
-        match: (N,) the match of each game of the bot.
-        points: (N,) its points; see `_points_beyond_the_seat`.
-        here: (N, K) True in the column of the machine of the game.
+        match: (N,) the match of each game of the bot in which no bot forfeited.
+        points: (N,) the points of the bot in each game; see `_points_beyond_the_seat`.
+        here: (N, K) for each game, True in the column of the machine that played it.
         resampling: resamples of all matches.
     """
     own, place = np.unique(match, return_inverse=True)
@@ -139,5 +143,5 @@ def _leads_on_machines(
 
 
 def _incidence(rows: Ints, columns: Ints, shape: tuple[int, int]) -> Matrix:
-    """Return a matrix with a 1 at each row and column, and 0 elsewhere."""
+    """Return a matrix that has 1 at each position (`rows[i]`, `columns[i]`), and 0 elsewhere."""
     return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)

@@ -5,17 +5,19 @@ example is a bot whose style suits one opponent only.
 
 Ties are left out, because ratings do not say how often two bots tie. Comparisons with a forfeit are left out too: a
 bot that sometimes crashes also loses to weak bots, as if its style suited them. All other
-comparisons are decided. The prediction is that of `fit.fit` for the decided comparisons.
+comparisons are decided. `fit.fit` for the decided comparisons predicts how often each bot ranks higher.
 
-The test multiplies the deviations of each match by +1 or -1 at random, many times, and compares the real deviations of
-all pairs with these. With many matches it multiplies random groups of matches; see `intervals`. It is the sign-flip test
-of effective score contributions (Hemerik, Goeman and Finos, "Robust testing in generalized linear models by
-sign-flipping score contributions", 2020). All games of a match get the same sign, so they may depend on each other.
+The deviation of a pair in a match is how often its first bot ranked higher, minus how often it should by the prediction.
+The test gives the deviations of each match a random sign, +1 or -1, and adds them up, many times. It compares the real
+sums of all pairs with these random sums. With many matches, each random group of matches has one sign; see `intervals`.
+It is the sign-flip test of effective score contributions (Hemerik, Goeman and Finos, "Robust testing in generalized
+linear models by sign-flipping score contributions", 2020). All games of a match get the same sign, so they may depend
+on each other.
 
-First, two parts are removed from the deviations: what slightly different skills would explain, and what another link
-would explain. The lead of a pair is the difference of its skills, in standard deviations of the
-difference of two performances. The link is the curve from leads to shares; others
-have flatter or steeper ends than the normal distribution.
+The lead of a pair is the difference of the skills of its bots, in standard deviations of the difference of two
+performances. The link is the curve that gives the predicted share for each lead. Here it is the normal distribution
+function; other links have flatter or steeper ends. Before the comparison, two parts are removed from the deviations:
+what slightly different skills would explain, and what another link would explain.
 
 In the shapes of arrays, n is the number of bots, M of matches, P of pairs with decided comparisons, and B of sign flips.
 """
@@ -47,9 +49,10 @@ _FLIPS = 1_000
 _LINK_DEVIATION = 0.1
 """Another link adds `factor * lead ** 3` to each lead. The prior of `factor` has this standard deviation. The factor is about
 -0.05 if performances have the t distribution with 3 degrees of freedom. Without this prior, an absurd link could explain
-away a cycle of three bots."""
+even a cycle of three bots, and the test would not find it."""
 _RARE = 5
-"""If the weaker bot of a pair has fewer expected wins than this, the results show too small a variance."""
+"""If the weaker bot of a pair has fewer expected wins than this, the variance in the results can be too small; see
+`Transitivity._enlarge_rare`."""
 _NEGLIGIBLE = 1e-6
 """A standard error below this share of a pair's comparisons comes from rounding, and counts as 0."""
 
@@ -97,18 +100,19 @@ class Transitivity:
             settings,
         )
         self._comparisons = int((sums.games > 0).sum()) - len(sums.games)
-        """Upper limit of the number of independent comparisons: the sum over all matches of the number of bots minus 1."""
+        """Upper limit of the number of independent comparisons. A match of k bots counts as k - 1 of them."""
 
     @ComputedOnce
     def p_value(self) -> float | None:
         """Probability of deviations at least as large as those of the results, if one number per bot explains them.
 
-        None if there are too few results, or if skills can explain any result. An example of the latter: the pairs
-        that met form a chain without a circle.
+        None if there are too few results. None too if the pairs with decided comparisons form no circle, because skills can
+        then explain any result.
         """
         if not len(self._flipped):
             return None
-        # A score test. These weights make it most sensitive to random deviations that have the same size in all leads.
+        # This is a score test. With these weights it is most sensitive to random deviations of the leads that
+        # are about equally large for all pairs.
         weights = self._model.score_weight**2
         found = (self._model.deviations**2 * weights).sum()
         drawn = (self._flipped**2 * weights).sum(axis=1)
@@ -116,7 +120,10 @@ class Transitivity:
 
     @property
     def misleads(self) -> bool:
-        """True if one number per bot surely does not explain the results: an error has a chance of 5 % at most."""
+        """True if one number per bot surely does not explain the results.
+
+        If one number per bot does explain them, the chance that this is True is at most 5 %.
+        """
         return self.p_value is not None and self.p_value <= 1 - CONFIDENCE
 
     def pairs(self) -> tuple[DeviationFigures, ...]:
@@ -149,8 +156,9 @@ class Transitivity:
     def _sure(self) -> Flags:
         """(P,) `DeviationFigures.sure`.
 
-        The test over all pairs must be significant. Also, in at least 95 % of the draws with random signs, no pair may have a deviation
-        as large as the real one of this pair.
+        A pair must meet two conditions. The test over all pairs is significant, and in at least 95 % of the draws with
+        random signs, the deviations of all pairs are smaller than the real deviation of this pair. These deviations are
+        measured in standard errors.
         """
         if not self.misleads:
             return np.zeros(len(self._pairs), dtype=bool)
@@ -160,7 +168,10 @@ class Transitivity:
 
     @ComputedOnce
     def _standardised(self) -> Floats:
-        """(P,) the absolute deviation of each pair, in standard errors; 0 without a test."""
+        """(P,) the absolute deviation of each pair, in standard errors.
+
+        It is 0 if no test is possible, or if the standard error counts as 0.
+        """
         return self._standardise(self._model.deviations)
 
     def _standardise(self, deviations: Floats) -> Floats:
@@ -178,15 +189,17 @@ class Transitivity:
         flips = Resampling.flip_signs(self._decided.shape[0], _FLIPS)
         residuals = flips.sums(self._won) - flips.sums(self._decided) * self._model.expected
         residuals *= self._enlarge_rare((residuals**2).mean(axis=0))
-        # Residuals are smaller than the errors of the results, because the skills were fitted to the same results. The square root
-        # of this ratio would be enough. The ratio itself makes the test more careful when there are few matches.
+        # Residuals are smaller than the errors of the results, because the skills were fitted to the same results. So they
+        # are enlarged by the ratio comparisons / degrees_left. The square root of the ratio would be enough, but the ratio
+        # itself makes the test more careful when there are few matches.
         return self._model.unexplained(residuals) * self._comparisons / degrees_left
 
     def _enlarge_rare(self, variances: Floats) -> Floats:
         """Return (P,) factors for the residuals of each pair, from their (P,) variances with random signs.
 
-        If a bot always wins, all residuals of the pair are equal and small, and their variance says nothing. So pairs with few
-        expected upsets get the variance of independent comparisons, if it is larger. For other pairs the factor is 1.
+        If a bot always wins, all residuals of the pair are equal and small, and their variance says nothing. So a pair whose
+        weaker bot has few expected wins gets the variance of independent comparisons, if this variance is larger. For other
+        pairs, and if the variance is 0, the factor is 1.
         """
         share = self._model.expected
         rare = self._model.decided * np.minimum(share, 1 - share) < _RARE
@@ -218,19 +231,20 @@ class _Model:
         self.expected: Floats = ndtr(lead)
         """(P,) the predicted share of the first bot."""
         self.score_weight: Floats = hazard(lead) + hazard(-lead)
-        """(P,) the derivative of the log-likelihood by the lead, for each comparison won beyond the expected number:
-        phi / (Phi (1 - Phi))."""
+        """(P,) phi / (Phi (1 - Phi)) for the lead of each pair.
+
+        This factor, times the number of comparisons that the first bot won beyond the expected number, is the derivative
+        of the log-likelihood by the lead."""
         rows = np.arange(len(pairs))
         # how the lead of each pair changes with the skill of each bot, and with the factor of the link
         design = np.zeros((len(pairs), bots + 1))
         design[rows, first], design[rows, second] = 1 / scale, -1 / scale
         design[:, bots] = lead**3
         self._scores = self.score_weight[:, None] * design
-        """(P, n + 1) the derivative of the log-likelihood by each column of the design, for each comparison won beyond the
-        expected number."""
+        """(P, n + 1) the same factor for the derivative by each skill, and in the last column by the factor of the link."""
         density = self.score_weight * self.expected * ndtr(-lead)
         self._response = (decided * density)[:, None] * design
-        """(P, n + 1) how the expected number of won comparisons changes with each column of the design."""
+        """(P, n + 1) the derivative of the expected number of won comparisons by each skill, and by the factor of the link."""
         information = self._scores.T @ self._response
         precisions = np.full(bots + 1, settings.sigma**-2)
         precisions[bots] = _LINK_DEVIATION**-2
@@ -239,10 +253,13 @@ class _Model:
         self.rank = int(np.linalg.matrix_rank(design[:, :bots]))
         """The number of independent differences of skill."""
         self.deviations = self.unexplained((won - decided * self.expected)[None])[0]
-        """(P,) comparisons that the first bot won beyond the expected number; see `unexplained`."""
+        """(P,) comparisons that the first bot won beyond the expected number, without the part that `unexplained` removes."""
 
     def unexplained(self, residuals: Floats) -> Floats:
-        """Return (B, P) residuals without the part that other skills or another link would explain, by one step of Newton's method."""
+        """Return (B, P) residuals without the part that other skills or another link would explain.
+
+        One step of Newton's method estimates this part.
+        """
         left: Floats = residuals - residuals @ self._scores @ self._inverse @ self._response.T
         return left
 

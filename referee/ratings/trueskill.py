@@ -3,8 +3,9 @@
 TrueSkill compares each seat with the next one in rank order. With three or more seats, the result for tied seats
 therefore depends on the order in which the library `trueskill` sorts the tied seats (issues 13 and 15 of the
 library). In this module, the ratings after a game are the mean over several orders of the tied seats: all orders of two or
-three, 4 orders of four, and 10 of five. In these orders, each tied seat is at each place equally often, and follows each other one
-equally often. The mean over all orders of four or five tied seats would cost up to 120 updates for a game.
+three, 4 orders of four, and 10 of five. In these orders, each tied seat is at each place equally often, and comes equally
+often directly after each of the other tied seats. The mean over all orders of four or five tied seats would cost up to
+120 updates for a game.
 """
 
 from __future__ import annotations
@@ -103,12 +104,12 @@ class Model:
 def _shrinkage(
     compute: Callable[[float, float], float], lead: float, margin: float, inside: float
 ) -> float:
-    """Return the part of the variance of a lead that a result removes: the function W of TrueSkill.
+    """Return by which fraction a result reduces the variance of a lead: the function W of TrueSkill.
 
-    The part is at least 0 and below 1. If two ratings are about 38 standard deviations apart, the probability of the result
+    The fraction is at least 0 and below 1. If two ratings are about 38 standard deviations apart, the probability of the result
     or of its opposite is too small for a float, and the library raises FloatingPointError or computes an impossible
-    value. In this case the function returns the limit of W: 0 for a certain result, and 1 - 1 / inside² for an impossible one.
-    Near the bounds of the range, where `inside` is small, the library is exact.
+    value. In this case the function returns the limit of W: 0 for a nearly certain result, and 1 - 1 / inside² for a nearly
+    impossible one. If the lead is near a bound of the range that the result allows, `inside` is small and the library is exact.
 
     Args:
         compute: the function of the library.
@@ -126,7 +127,9 @@ def _shrinkage(
 
 
 def _orders(seats: Sequence[tuple[int, Rating]]) -> list[tuple[Rating, ...]]:
-    """Return the ratings sorted by rank, best rank first, in the `_balanced_orders` of the tied seats.
+    """Return several orders of the ratings, each sorted by rank with the best rank first.
+
+    They are all combinations of the `_balanced_orders` of the groups of tied seats.
 
     Seats of equal rank are sorted by rating first, so the order of `seats` does not matter.
 
@@ -146,11 +149,13 @@ def _orders(seats: Sequence[tuple[int, Rating]]) -> list[tuple[Rating, ...]]:
 
 @cache
 def _balanced_orders(size: int) -> list[tuple[int, ...]]:
-    """Return orders of the numbers below `size`: each is at each place equally often, and follows each other one equally often.
+    """Return orders of the numbers below n = `size` that treat all numbers equally.
 
-    These are the sequences 0, 1, n - 1, 2, n - 2, … plus each constant, modulo n, and their reverses (Williams, Experimental
-    designs balanced for the estimation of residual effects of treatments, 1949). With an even n, the reverses are
-    such sequences too. Up to three numbers have all their orders.
+    In these orders, each number is at each place equally often, and comes equally often directly after each of the other
+    numbers. The first order is 0, 1, n - 1, 2, n - 2, … To make further orders, the same constant is added to all its
+    numbers, modulo n. The reverses of these orders are returned too (Williams, Experimental designs balanced for the estimation of
+    residual effects of treatments, 1949). If n is even, the reverses are already among them. If n is at most 3, the result
+    contains all orders.
     """
     zigzag = [(place + 1) // 2 * (1 if place % 2 else -1) for place in range(size)]
     orders = [tuple((number + first) % size for number in zigzag) for first in range(size)]
@@ -210,7 +215,7 @@ class Ratings:
         """
         if len(set(bots)) != len(bots) or len(bots) < 2:  # noqa: PLR2004 - a game
             raise ValueError(
-                f"a game of {', '.join(bots)} cannot be rated: it needs two or more different bots"
+                f"a game of {', '.join(bots)} cannot be rated: it needs two or more bots, each on one seat"
             )
         ratings = self._ratings.get(ruleset, {})
         before = [ratings.get(bot) or self._first(bot, ratings) for bot in bots]
@@ -270,8 +275,8 @@ def rate(
 class Point(NamedTuple):
     """The rating of a bot after one of the rounds in which it played.
 
-    If a tournament has stages with the same ruleset, a round number may occur in each of them. Games with the same number are
-    one round if the bot plays no other round between them.
+    If a tournament has several stages with the same ruleset, the same round number may occur in each of them. Games with the
+    same number count as one round if the bot plays no game of another round between them.
     """
 
     tournament: str
@@ -291,7 +296,7 @@ def rating_history(
 ) -> dict[str, list[Point]]:
     """Return by ruleset the rating of a bot after each round in which it played.
 
-    The games must contain all bots and be in schedule order; see `Ratings`.
+    `games` must be the games of all bots, not only those of `bot`, in schedule order; see `Ratings`.
     """
     return rating_histories(games, settings, predecessors=predecessors).get(bot, {})
 

@@ -1,16 +1,17 @@
 """Compute intervals for the share of games that each bot wins.
 
 The games of a match may depend on each other, because they usually share a deal. So the variance of a bot's share
-differs from the variance that it would have if the games were independent. The design effect (Kish, Survey Sampling, 1965) is
-the true variance divided by that of independent games. The results of one bot estimate it badly after few matches. But it is usually about the same for
-all bots, because they play the same kind of matches. So the design effect of a bot is a weighted mean of its own
-estimate and of the estimate from all bots. The more matches the bot played, the more its own estimate counts. For a
+differs from the variance that it would have if the games were independent. The design effect (Kish, Survey Sampling,
+1965) is the true variance divided by that of independent games. After few matches, the results of one bot are not
+enough for a good estimate of its design effect. But the design effect is usually about the same for all bots, because
+they play the same kind of matches. So this module uses a weighted mean of two estimates for each bot: one from its own
+results, and one from the results of all bots. The more matches the bot played, the more its own estimate counts. For a
 bot that won no game or all games, its own estimate is 1.
 
-The design effects of the bots can also be unlike. For example, two nearly identical bots play many matches, the hand
-decides most of them, and each bot wins one game. Then the estimate from all bots is nearly 0, which is wrong for the
-bots that did not play these matches. So if the own estimates of the bots differ by more than chance explains, the
-estimate from all bots counts as at least 1, the design effect of independent games.
+The design effects of the bots can also be unlike. For example, two nearly identical bots play many matches. In most
+matches, the better hand wins both games, so each bot wins one of them. Then the estimate from all bots is nearly 0,
+which is wrong for the bots that did not play these matches. So if the own estimates of the bots differ by more than
+chance explains, the estimate from all bots counts as at least 1, the design effect of independent games.
 
 A bot wins more against weak opponents than against strong ones. The schedule fixes the opponents, so these
 differences are not random and must not count as variance. The variance is computed only from the differences between
@@ -30,14 +31,16 @@ from referee.result_columns import Floats, Ints
 _COMMON_WEIGHT = 20.0
 """The estimate from all bots counts as much as a bot's own estimate with this many degrees of freedom."""
 _PRIOR_WEIGHT = 1.0
-"""The weight of a design effect of 1 in the estimate from all bots, in degrees of freedom. It matters after very few matches."""
+"""The estimate from all bots includes a design effect of 1 with this many degrees of freedom. It matters only after very few
+matches."""
 _UNLIKE = 2.0
-"""For each bot: the squared difference between its own estimate and that from all bots, divided by its variance. If the mean of these
-values exceeds this limit, the design effects are unlike. If all bots have the same design effect, the mean is about 1. With 2, plain round
-robins get intervals that are up to 2 % wider."""
+"""For each bot, `_combine` computes the squared difference between its own estimate and the estimate from all bots, divided
+by the variance of its own estimate. If the mean of these values exceeds this limit, the design effects count as unlike. If all
+bots have the same design effect, the mean is about 1. With the limit 2, the intervals of plain round robins are up to 2 %
+wider."""
 _NEGLIGIBLE = 1e-6
-"""If the squared differences between the matches of a bot, in seats and in the strengths of opponents, add up to less than this, they are
-rounding errors."""
+"""Adjacent matches of a bot are compared in the number of seats and in the strength of the opponents. If the squared
+differences add up to at most this, they come only from rounding."""
 
 
 def win_share_intervals(sums: MatchSums) -> list[Estimate]:
@@ -49,7 +52,7 @@ def win_share_intervals(sums: MatchSums) -> list[Estimate]:
     shares = sums.wins.sum(axis=0) / games
     spread = shares * (1 - shares)
     variances, freedom = _estimate_variances(sums, shares)
-    # Usually a game has one winner, so the wins of n - 1 bots fix those of the last.
+    # Usually a game has one winner, so the wins of all other bots determine those of the last bot.
     total = freedom.sum() * (1 - 1 / len(shares))
     own = np.divide(variances * games, spread, out=np.ones(len(shares)), where=spread > 0)
     common = _combine(own, freedom, freedom * spread, total)
@@ -83,11 +86,12 @@ def _combine(own: Floats, freedom: Floats, weights: Floats, total: float) -> flo
 def _estimate_variances(sums: MatchSums, shares: Floats) -> tuple[Floats, Floats]:
     """Return the (n,) variances of the shares, given the opponents, and the (n,) degrees of freedom of these estimates.
 
-    The surplus of a match is the bot's wins minus the wins that its share of all games would give. The matches of a bot are
-    sorted by the number and the strength of the opponents. Then half of the mean squared difference between the surpluses of
-    adjacent matches estimates the variance of a match (von Neumann, Distribution of the ratio of the
-    mean square successive difference to the variance, Annals of Mathematical Statistics 12, 1941). If all matches
-    have equally many and equally strong opponents, the sample variance is more exact.
+    The surplus of a bot in a match is the number of games that it won, minus the number that it would win with its share
+    of all games. The matches of a bot are sorted by the number and the strength of the opponents. Adjacent matches then
+    have similar opponents. Half of the mean squared difference between their surpluses is the estimate of the variance of
+    a match (von Neumann, Distribution of the ratio of the mean square successive difference to the variance, Annals of
+    Mathematical Statistics 12, 1941). If all matches have equally many and equally strong opponents, the sample variance
+    is used, because it is more exact.
     """
     match, bot = np.nonzero(sums.games)
     seats, strength = _describe_opponents(sums, match, bot)
@@ -107,7 +111,8 @@ def _estimate_variances(sums: MatchSums, shares: Floats) -> tuple[Floats, Floats
     match_variance = np.where(
         opponents_differ, add_differences(surplus) / (2 * steps), sample_variance
     )
-    # each surplus is in two differences, so these have fewer degrees of freedom than the sample variance (von Neumann)
+    # Most surpluses are in two differences, so the differences depend on each other. They have fewer degrees of freedom
+    # than the sample variance (von Neumann).
     freedom = np.where(opponents_differ, 2 * steps**2 / (3 * steps - 1), steps)
     variances = matches * match_variance / sums.games.sum(axis=0) ** 2
     return variances, np.where(matches > 1, freedom, 0.0)
