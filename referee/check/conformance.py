@@ -60,24 +60,25 @@ STEPS = (
 )
 """The names of all steps, in their order."""
 QUICK_STEPS = frozenset((*_VITAL, *_DECISIONS, "goodbye"))
-"""The steps that find most mistakes in a short time."""
+"""A selection of steps that takes little time and finds most mistakes."""
 _NEEDED = {
     "games kept apart": ("games at once",),
     "nothing left running": ("goodbye", "SIGTERM"),
     "latency": _FULL_GAMES,
     "CPU and memory": _FULL_GAMES,
 }
-"""For some steps: the other steps whose results they report. They are chosen too. The vital steps are always run."""
+"""A key is a step that uses the results of other steps, and the value names them. If the key is chosen, they are chosen too."""
 _LIMIT_S = 900.0
-"""A step that would begin more than this number of seconds after the build fails without being tried."""
+"""No step begins later than this number of seconds after the end of the build. A chosen step that comes later is not tried, and fails."""
 _GRACE_S = 30.0
-"""A step that began in time is stopped, and fails, when it still runs this number of seconds after the time for the check."""
+"""A step may run this number of seconds beyond `_LIMIT_S`. Then it is stopped, and fails."""
 
 
 def choose_steps(texts: Iterable[str]) -> frozenset[str]:
-    """Return the steps whose names begin with one of the texts, in small or large letters, and the steps that these need.
+    """Return the names of the steps that `texts` select, of the steps that these need, and of the vital steps.
 
-    Raises UserError if no name begins with a text.
+    A text selects all steps whose names begin with it. Upper and lower case are equal. Raises `UserError` if a text
+    selects no step.
     """
     chosen = set(_VITAL)
     for text in texts:
@@ -108,11 +109,12 @@ async def check_bot(
         on_step: called with each finished step.
         clocks: the time limits for the bot; None for the defaults of `Clocks`.
         logs: where to write what the bot prints; None for nowhere.
-        chosen: the names of the steps to run. Other steps are skipped; later steps assume that the bot would pass them.
+        chosen: the names of the steps to run. All other steps are left out. Later steps assume that the bot would pass
+            each step `decisions` or `full games` that is left out.
         discard: called with the copy if the check raises an exception, for example VoidGame, or after Ctrl-C.
 
-    The check leaves no process running, and no files except the copy, which is temporary, and the logs. Raises `VoidGame` if the machine
-    lacks the resources to run the bot.
+    The check leaves no process running. It leaves no files except the logs and the copy. A new copy is temporary, see
+    `Workshop.copy`. Raises `VoidGame` if the machine lacks the resources to run the bot.
     """
     measurements = Measurements()
     with run_folder() as scratch:
@@ -149,9 +151,9 @@ class _Check:
         self._failed_vital_step: Step | None = None
         """The vital step that failed; None if no vital step has failed. See `_step`."""
         self._passed_rulesets: list[Ruleset] = []
-        """The rulesets for which the step `decisions: RULESET` has passed."""
+        """The rulesets of the bot whose step `decisions: RULESET` has passed or was left out."""
         self._tables: list[TableSize] = []
-        """The table sizes with which the bot has played a full game without a mistake."""
+        """The table sizes of the games in passed steps `full games`, and all table sizes of left-out steps `full games`."""
         self._strength: Strength | None = None
         self._until_s = 0.0
         """The monotonic time, in seconds, after which no step is tried; 0 before the end of the build."""
@@ -170,7 +172,7 @@ class _Check:
 
     async def run(self) -> None:
         """Run all steps."""
-        # The steps `full games` must run first, because they fill `_tables` for `_concurrency` and `_shutdown`.
+        # The steps `full games` must run before the steps below them, because they fill `_tables`.
         await self._step("manifest", self._start_up.read_manifest, vital=True)
         await self._step("build", self._start_up.build, vital=True)
         self._until_s = time.monotonic() + _LIMIT_S
@@ -233,9 +235,10 @@ class _Check:
         self._on_step(step)
 
     async def _run_in_time(self, work: Work) -> Finding:
-        """Do the work of a step. Raises `StepFailure` if it still runs `_GRACE_S` after the time for the check.
+        """Do the work of a step. Raises `StepFailure` if it still runs `_LIMIT_S` + `_GRACE_S` seconds after the build.
 
-        The steps up to the build have limits of their own.
+        The steps `manifest` and `build` are not stopped, because that time begins after the build. A build has its own
+        time limit.
         """
         left_s = self._until_s + _GRACE_S - time.monotonic() if self._until_s else None
         try:
@@ -285,16 +288,19 @@ class _Check:
         return finding
 
     def _assume_ruleset(self, ruleset: Ruleset) -> None:
-        """Take a ruleset of the bot for passed, because its step was left out."""
+        """Treat a ruleset as passed if the bot plays it, because its step was left out."""
         if ruleset.name in self._start_up.spec.rulesets:
             self._passed_rulesets.append(ruleset)
 
     def _assume_tables(self, players: int) -> None:
-        """Take the table sizes for `players` players for playable, because their step was left out."""
+        """Treat the table sizes with `players` players as playable, because their step was left out."""
         self._tables += self._list_tables(players)
 
     def _list_tables(self, players: int) -> list[TableSize]:
-        """Return the rulesets in `_passed_rulesets`, and their variants, that allow `players` players."""
+        """Return the table sizes with `players` players for the rulesets in `_passed_rulesets`.
+
+        A ruleset with a ghost gives two table sizes: one with its own options, and one with changed options of the ghost.
+        """
         return [
             TableSize(variant, players)
             for ruleset in self._passed_rulesets
@@ -303,7 +309,7 @@ class _Check:
         ]
 
     async def _play_full_games(self, players: int) -> Finding:
-        """Play one game at each table of `_list_tables`."""
+        """Play one game with each table size of `_list_tables`, as far as the time of `play_in_sequence` allows."""
         tables = self._list_tables(players)
         if not tables:
             some_failed = len(self._passed_rulesets) < len(self._start_up.spec.rulesets)

@@ -72,11 +72,12 @@ class _RecordingPlayer(RandomPlayer):
 async def check_decisions(bot: BotUnderTest, ruleset: Ruleset, players: int) -> Finding:
     """Send the requests of each script of a ruleset to a new process of the bot.
 
-    Each script needs a new process: a script ends before its game is over, and the bot may play only one game at a
-    time.
-    The scripts share `TIME_BUDGET_S` equally. When the time of a script is over, its other requests are left out, but not before
-    the bot has got each kind of decision of the script once. Raises `StepFailure` if the bot does not start, or after the
-    first script in which a ready or reply is wrong or missing. It shows the first fault at each kind of decision.
+    Each script needs a new process, because a script ends before its game is over, and some bots play only one game at
+    a time. The scripts share `TIME_BUDGET_S` equally. When the time of a script is over and the bot has got each kind of
+    decision once, the rest of the script is left out.
+
+    Raises `StepFailure` if the bot does not start or its ready is wrong or missing. Also raises `StepFailure` after the
+    first script in which a reply is wrong or missing. This failure shows the first fault for each kind of decision.
     """
     variants = list_variants(ruleset)
     scripts = [await find_script(variant, players, bot.clocks) for variant in variants]
@@ -106,7 +107,7 @@ class _StepResults:
 async def _request_script(
     bot: BotUnderTest, seat: BotSeat, script: Script, budget_s: float, results: _StepResults
 ) -> None:
-    """Send the requests of a script to the bot, and note what it replies."""
+    """Send the requests of a script to the bot, and add the requests and the failures to `results`."""
     kinds = decision_kinds(script.game.ruleset)
     until_s = time.monotonic() + budget_s
     requested = set[DecisionKind]()
@@ -128,7 +129,10 @@ async def _request_script(
 
 
 def _merge(results: _StepResults) -> StepFailure:
-    """Return one failure that shows the first failure of each kind of decision that failed, and the number if there are several."""
+    """Return one failure that shows the first failure of each kind of decision.
+
+    If a kind has several failures, their number is shown too.
+    """
     failures, requested = results.failures, results.requested
     expected = "\n".join(of_kind[0].expected for of_kind in failures.values())
     happened = "\n".join(
@@ -179,7 +183,10 @@ async def find_script(ruleset: Ruleset, players: int, clocks: Clocks) -> Script:
 
 
 def _sufficient_length(requests: Sequence[Request], kinds: Sequence[DecisionKind]) -> int | None:
-    """Return after how many requests each kind of decision has occurred `MIN_REPEATS` times; None if `requests` is too short."""
+    """Return the length of the shortest beginning of `requests` that has each of `kinds` at least `MIN_REPEATS` times.
+
+    Returns None if there is no such beginning.
+    """
     seen = Counter[DecisionKind]()
     for length, request in enumerate(requests, start=1):
         seen[request.decision.kind] += 1

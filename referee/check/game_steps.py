@@ -47,7 +47,7 @@ MAX_CONCURRENT_GAMES = 32
 BATCH_GAMES = 64
 """The largest number of requests in one message of a check."""
 _COMPARED_GAMES = 4
-"""How many games each of two processes plays one after the other, to compare their decisions."""
+"""Each of two processes plays at most this number of games, one after another, and the decisions of both are compared."""
 STRENGTH_GAMES = 100
 """The maximum number of games to measure the strength."""
 STRENGTH_CONCURRENCY = 4
@@ -62,15 +62,15 @@ _REASONS = """The possible reasons:
 """Why a bot may reply differently in a game that it plays beside others. Only the first reason is a mistake, but all three look the
 same in a check."""
 _CONFIDENCE = 0.95
-"""Probability that `half_width` covers the true mean."""
+"""The probability that the true mean differs from the measured mean by at most `half_width`."""
 
 
 class ConcurrencySteps:
-    """The steps that play the same games at once and alone, and compare the bot's decisions.
+    """The steps that test games at once, and compare the bot's decisions when it plays the same games again.
 
     Args:
         bot: the bot under test.
-        max_games: how many games the bot can play at once, by its hello.
+        max_games: how many games the bot can play at once, according to its hello.
         tables: the table sizes with which the bot can play; at least one.
     """
 
@@ -91,9 +91,10 @@ class ConcurrencySteps:
         return self._concurrent is not None
 
     async def check_batch(self) -> Finding:
-        """Send one message with the first requests of `max_games` games, at most `BATCH_GAMES`.
+        """Send the first requests of several games in one message.
 
-        Raises `StepFailure` if a reply is wrong or missing.
+        The number of games is `max_games`, but at most `BATCH_GAMES`. Raises `StepFailure` if the bot does not start,
+        or if a ready or reply is wrong or missing.
         """
         if self._max_games == 1:
             return skip_because("max_games is 1: one game at a time")
@@ -146,10 +147,10 @@ class ConcurrencySteps:
     async def check_separation(self) -> Finding:
         """Compare the bot's decisions in games at once with its decisions in the same games alone.
 
-        Two runs play the same games one after the other. If these two runs differ, the bot is not deterministic,
-        and the step passes. If they are equal, but the run with games at the same time differs from them, the
-        finding is information, because correct bots can differ too. Raises `StepFailure` if the bot does not
-        start or a reply is wrong.
+        Two new processes play the same games, each process one game after another. If the decisions of the two processes
+        differ, the bot is not deterministic, and the step passes. If these decisions are equal, but the decisions in
+        games at once differ from them, the finding is information, because a correct bot can do that too. Raises
+        `StepFailure` if the bot does not start or a reply is wrong.
         """
         if self._max_games == 1:
             return skip_because("max_games is 1: one game at a time")
@@ -195,7 +196,7 @@ class ConcurrencySteps:
 
 
 def _first_request(game: CheckGame, limit_us: int) -> Request:
-    """Return the first request of a game, with a limit of its own."""
+    """Return the request for the first decision of a game, with the time limit `limit_us` and no bank."""
     table = Game(game.ruleset, game.players, game.deck)
     decision = table.decision
     assert decision is not None  # noqa: S101 - the game has just begun

@@ -34,7 +34,7 @@ from referee.rules.ruleset import GHOST_OPTIONS, GhostOverflow, GhostSnatch, Gho
 SEED = bytes(32)
 """The seed of all deals of a check."""
 TIME_BUDGET_S = 20.0
-"""Seconds after which `check_decisions` and `play_in_sequence` leave out requests or games."""
+"""After this number of seconds, `check_decisions` leaves out requests, and `play_in_sequence` leaves out games."""
 
 
 class TableSize(NamedTuple):
@@ -168,10 +168,11 @@ class BotSeat:
 
 
 def _expected_text(message: str, limit_us: int, cause: Cause) -> str:
-    """Return what was expected of a bot.
+    """Return what was expected of a bot instead of a fault with this cause.
 
-    Of a late bot, that is `message` within the limit; of a bot that broke a rule for messages, only `message`; of any other, also
-    a process that runs and stays within its limits.
+    `message` names the message that was expected. If it was late, the text adds the time limit. If the bot sent
+    something forbidden instead, the text is `message` alone. After any other fault, the text adds a process that
+    continues to run and stays within its limits.
     """
     if cause in {Cause.TIMEOUT, Cause.GAME_START_TIMEOUT, Cause.OUT_OF_TIME}:
         return f"{message} within {limit_us / 1e6:g} s"
@@ -192,7 +193,10 @@ class CheckedGame:
 
 
 def plan_games(name: str, tables: Sequence[TableSize], count: int) -> list[CheckGame]:
-    """Return `count` games. The games use `tables` in turn, and the bot changes its seat from game to game."""
+    """Return `count` games, or no games if `tables` is empty.
+
+    The games use `tables` in turn, and the bot's seat varies.
+    """
     turns = islice(cycle(tables), count)
     return [
         CheckGame(f"{name}-{number}", ruleset, players, number % players)
@@ -325,9 +329,10 @@ async def play_concurrently(
 
 
 def raise_first(results: Sequence[object]) -> None:
-    """Raise the first `StepFailure` among the results of `gather`, or else the first other exception, if there is one.
+    """Raise the first `StepFailure` among the results of `gather`. Without one, raise the first other exception, if any.
 
-    If a process fails that plays several games, one game fails, and the others are void.
+    A `StepFailure` comes first because it says what went wrong. When a process with several games fails, at most one
+    game gets the fault, and the others raise only `VoidGame`.
     """
     for kind in (StepFailure, BaseException):
         for result in results:

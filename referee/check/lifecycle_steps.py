@@ -73,13 +73,13 @@ class StartUpSteps:
         self._measurements = measurements
         self._logs = logs
         self._hello_fault: Forfeit | None = None
-        """The fault that `start` leaves to `check_hello`; None if there is none."""
+        """The fault that `start` has caught and `check_hello` reports; None if there is none."""
         self.manifest: Manifest | None = None
         """The bot's manifest; None until `read_manifest` has passed."""
         self.copy: Copy | None = None
         """The built copy; None until `build` has passed."""
         self.max_games = 1
-        """How many games the bot can play at once, by its hello; 1 before the hello."""
+        """How many games the bot can play at once, according to its hello; 1 before the hello."""
 
     @property
     def spec(self) -> BotSpec:
@@ -179,7 +179,9 @@ class StartUpSteps:
 
 
 class ShutdownSteps:
-    """The steps that ask the bot to exit, first with a goodbye and then, in another process, with SIGTERM.
+    """The steps that shut the bot down, and report the processes that it leaves running.
+
+    One process of the bot gets a goodbye, and another process gets SIGTERM.
 
     Args:
         bot: the bot under test.
@@ -190,7 +192,7 @@ class ShutdownSteps:
         self._bot = bot
         self._game = game
         self._left_running: dict[str, tuple[str, ...]] = {}
-        """The names of processes that still ran after the bot had exited. A key is the `event` of `_shut_down`."""
+        """For each `event` of `_shut_down` after which the bot exited: the names of the processes that it left running."""
 
     async def check_goodbye(self) -> Finding:
         """Send a goodbye. Raises `StepFailure` if the bot does not exit with 0 in time."""
@@ -215,7 +217,7 @@ class ShutdownSteps:
         """Raise `StepFailure` if any process of the bot still ran after the bot had exited."""
         if not self._left_running:
             return skip_because(
-                "no exit after the goodbye or SIGTERM was seen: see the two steps before"
+                "no exit was seen after the goodbye or SIGTERM: see the two steps before"
             )
         left = [
             f"after {event}: {', '.join(names)}"
@@ -230,7 +232,11 @@ class ShutdownSteps:
         return pass_with(f"no process after {' and '.join(self._left_running)}")
 
     async def _shut_down(self, event: str, expected: str, exit_codes: set[int]) -> Finding:
-        """Start the bot, play the game, and shut the bot down. Raises `StepFailure` for codes not in `exit_codes`."""
+        """Start the bot, play the game if there is one, and shut the bot down.
+
+        Raises `StepFailure` if the start or the game fails, if the bot does not exit in time, or if its exit code is
+        not in `exit_codes`.
+        """
         async with self._bot.run() as process:
             if self._game is not None:
                 await play_game(self._bot, process, self._game)
