@@ -46,7 +46,7 @@ class GameFilter:
         self.check(league)
         games = league.columns(tournament=self.tournament)
         if self.ruleset is not None:
-            # a ruleset without games gets a number that no game has
+            # if no game has the ruleset, this is the number after the last one, and no game is selected
             number = (*games.rulesets, self.ruleset).index(self.ruleset)
             games = games.select(games.ruleset == number)
         return games if self.seats is None else games.select(games.seats == self.seats)
@@ -63,7 +63,7 @@ class GameFilter:
             )
 
     def options(self) -> str:
-        """Return the options of the command line that give this filter, such as `--ruleset duel --seats 2`."""
+        """Return this filter as options of the command line, such as `--ruleset duel --seats 2`."""
         values = (
             ("--tournament", self.tournament),
             ("--ruleset", self.ruleset),
@@ -74,7 +74,7 @@ class GameFilter:
     def predecessors(self, league: League) -> Mapping[str, str]:
         """Map each version of a bot to its predecessor.
 
-        If a tournament is selected, the map is empty: in the ratings of one tournament, all bots start with equal mu.
+        If a tournament is selected, the map is empty, because all bots start with equal mu in the ratings of one tournament.
         """
         return predecessors(league) if self.tournament is None else {}
 
@@ -85,12 +85,12 @@ def analyses(games: ResultColumns) -> dict[str, Analysis]:
 
 
 class CurrentRatings(NamedTuple):
-    """The ratings in the selected games, and what they were computed from."""
+    """The ratings in the selected games, and the analyses of these games."""
 
     rows: list[RatingRow]
     """All bots that played, ruleset by ruleset, best bot first."""
     analysed: dict[str, Analysis]
-    """The selected games of each ruleset."""
+    """The analysis of the selected games of each ruleset, by the name of the ruleset."""
 
 
 def current_ratings(league: League, choice: GameFilter) -> CurrentRatings:
@@ -103,7 +103,7 @@ def current_ratings(league: League, choice: GameFilter) -> CurrentRatings:
 def standings(
     league: League, choice: GameFilter, games: ResultColumns, analysed: Mapping[str, Analysis]
 ) -> list[RatingRow]:
-    """Return the ratings of all bots that played, ruleset by ruleset, best first, from games that the caller has analysed.
+    """Return the ratings of all bots that played, ruleset by ruleset, best bot first. The caller has analysed the games.
 
     Args:
         league: the league of the games; it stores the checkpoint of the ratings.
@@ -129,14 +129,14 @@ def rating_table(
 def rate_in_order(league: League, choice: GameFilter, games: ResultColumns) -> Ratings:
     """Return the TrueSkill ratings after `games`, which must be in schedule order.
 
-    If the league has a checkpoint for the filter `choice`, the computation continues from the checkpoint. If many
-    games were added after the checkpoint, a new checkpoint is stored.
+    The computation continues from the checkpoint that the league has for the filter `choice`, if the checkpoint still
+    fits the games. If at least 200 games had to be rated, a new checkpoint is stored.
     """
     ratings, new_checkpoint = rate_from_checkpoint(
         stored_checkpoint(league, choice), games, predecessors=choice.predecessors(league)
     )
     if new_checkpoint is not None:
-        # The league may be read-only. Without a new checkpoint the next command only takes longer.
+        # Storing fails if the league is read-only. This does no harm: the next command only takes longer.
         with suppress(StoreError, UserError):
             league.keep_checkpoint(_checkpoint_name(choice), new_checkpoint)
     return ratings
@@ -161,13 +161,13 @@ def _strikes(games: ResultColumns) -> dict[str, Counter[str]]:
 
 
 def find_played_bot(store: League, choice: GameFilter, played: set[str], text: str) -> str:
-    """Return the `name@version` of a bot in `played`. Raises UserError if `played` does not have the bot.
+    """Return the `name@version` of the bot that `text` means. Raises UserError if this bot is not in `played`.
 
     Args:
         store: the league.
         choice: the filter that selected the games.
         played: the bots that played in the selected games.
-        text: a `name@version`, or a name that means the newest version in `played`.
+        text: a `name@version`, or only a name, which means the newest version of this name in `played`.
     """
     known = [str(row.bot) for row in store.bots() if str(row.bot) in played]
     versions = [bot for bot in known if text in (bot, bot.rpartition("@")[0])]

@@ -1,6 +1,6 @@
 """Make rows of statistics over many games: pairs of bots, neighbours, seats, machines, luck, collusion and total points.
 
-The winner of a tournament by total points is named as in the rulebooks (ruling R19).
+`name_winners` names the winner by total points. As in the rulebooks, all bots must have started equally often (ruling R19).
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ class PairRow:
     p_better: Annotated[float | None, Column("P better", right=True, show=chance)]
     """Probability, by the fit, that `bot` is better than `other`.
 
-    None if no games connect the two bots, or if one of them has played fewer than two matches; see `Analysis.chance_of_lead`.
+    None if neither bot beat the other, directly or over a chain of bots, or if one of them has played fewer than two
+    matches; see `Analysis.chance_of_lead`.
     """
 
 
@@ -78,21 +79,25 @@ AnyPair = TypeVar("AnyPair", bound=PairRow)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeighbourRow:
-    """Two neighbours by fit, and whether their order is settled."""
+    """Two neighbours, and the verdict about them."""
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
     bot: Annotated[str, Column("bot", wrap=True)]
     below: Annotated[str, Column("below", wrap=True)]
-    """The next bot by fit. A row reads: `bot` above `below`."""
+    """The other neighbour. `bot` has the higher fit, with one exception: if the verdict is `ahead`, `bot` is the better
+    one, even if newer games gave it the lower fit."""
     p_better: Annotated[float | None, Column("P better", right=True, show=chance)]
-    """Probability, by the fit, that `bot` is better than `below`; `PairVerdict.chance`."""
+    """Probability, by the fit, that `bot` is better than `below`; see `PairVerdict.chance`."""
     verdict: Annotated[str, Column("verdict")]
     """`ahead`: `bot` is surely better. `equal`: the fits surely differ by less than the margin. `open`: not settled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeatWorthRow:
-    """The value of a seat in a ruleset. A match counts only if every bot of the match has played in every seat, without a forfeit."""
+    """The value of a seat at tables of one size.
+
+    A match counts only if every bot of the match has played in every seat, and no bot forfeited one of these games.
+    """
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
     seats: Annotated[int, Column("seats", right=True)]
@@ -118,20 +123,21 @@ class MachineRow:
     host: Annotated[str, Column("host", wrap=True)]
     cpu: Annotated[str, Column("CPU", wrap=True, drop=1)]
     speed: Annotated[float, Column("speed", right=True, show=decimal(0), drop=2)]
-    """Mean `Machine.speed` in all games of the machine, whatever their ruleset; if a tournament is selected, only in its games."""
+    """Mean `Machine.speed` in the games of the machine by all rulesets. If a tournament is selected, only its games count."""
     noise: Annotated[float | None, Column("noise", right=True, show=percent)]
-    """Mean `Machine.noise` in the same games."""
+    """Mean `Machine.noise` in the same games. None if it is not known for any of them."""
     bot: Annotated[str, Column("bot", wrap=True)]
     games: Annotated[int, Column("games", right=True)]
     """Number of games of the bot on the machine."""
     forfeits: Annotated[int, Column("forfeits", right=True)]
     matches: Annotated[int, Column("matches", right=True, drop=3)]
-    """Number of matches in which the bot played on this machine and on another one. Only these count for `points_more`."""
+    """Number of matches in which the bot played on this machine and on another one. Games in which any bot forfeited do
+    not count."""
     points_more: Annotated[
         Estimate | None, Column("points more [95 %]", right=True, show=estimate(2), interval=True)
     ]
-    """Points per game of the bot on this machine minus its points on other machines, as a weighted mean over the matches; see
-    `MachineFigures.lead`. None if `matches` is 0."""
+    """A weighted mean over these matches. The value of a match is the mean points of the bot in its games on this machine
+    minus those in its games on other machines; see `MachineFigures.lead`. None if `matches` is 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,12 +185,14 @@ class CollusionRow:
     excess: Annotated[
         Estimate, Column("excess [95 %]", right=True, show=estimate(2), interval=True)
     ]
-    """Points per game that remain after the strength of `bot` and the usual effect of `other` are subtracted."""
+    """Points per game of `bot` in the matches with `other`, beyond what its strength and the usual effects of all its
+    opponents explain."""
     limit: Annotated[float | None, Column("limit", right=True, show=decimal(2), drop=3)]
     """The excess that unlike styles can explain: 1.5 standard deviations of a bot's points in a game, or more if the
-    other pairs have large excesses too. None if there are too few other pairs to know."""
+    other pairs have large excesses too. None if there are too few other pairs to estimate it."""
     hint: Annotated[bool, Column("hint", show=lambda yes: "suspicious" if yes else "")]
-    """True if the excess is above `limit`, and surely above 1.5 standard deviations. The confidence is 95 % for all pairs together."""
+    """True if the excess is above `limit`, and surely above 1.5 standard deviations of a bot's points in a game. `Surely`
+    means with a confidence of 95 % for all pairs together."""
 
 
 def seat_worth_rows(ruleset: str, seats: Iterable[SeatFigures]) -> tuple[SeatWorthRow, ...]:
@@ -229,7 +237,7 @@ def collusion_rows(ruleset: str, pairs: Iterable[CollusionFigures]) -> tuple[Col
 
 
 def neighbour_rows(ruleset: str, verdicts: Iterable[PairVerdict]) -> tuple[NeighbourRow, ...]:
-    """Return a row for each pair of neighbours in the standings of a ruleset, from the top."""
+    """Return a row for each pair of neighbours of a ruleset, best bots first."""
     return tuple(
         row_from(
             NeighbourRow, each, ruleset=ruleset, p_better=each.chance, verdict=each.verdict.value
@@ -247,7 +255,7 @@ class CrosstableRow:
     """The line of the bot in the table, from 1."""
     bot: Annotated[str, Column("bot", wrap=True)]
     ahead_in: Annotated[Mapping[str, float | None], Column("ahead in")]
-    """`PairRow.ahead_in` against each other bot, by its name, in the order of the table."""
+    """For each other bot, in the order of the table: its name, and `PairRow.ahead_in` of `bot` against it."""
 
 
 def crosstable_rows(
@@ -281,7 +289,7 @@ def pair_rows(ruleset: str, pairs: Iterable[PairFigures]) -> tuple[PairRow, ...]
 def make_pair_row(
     row_type: type[AnyPair], ruleset: str, pair: PairFigures, **others: object
 ) -> AnyPair:
-    """Return the row of a pair, which may have further fields: `others`."""
+    """Return a row of `row_type` for a pair. `others` has the values of the fields that `PairRow` does not have."""
     return row_from(
         row_type,
         pair,
@@ -305,7 +313,7 @@ class PointsRow:
     """Rank by total points. Bots with equal points share a rank."""
     bot: Annotated[str, Column("bot", wrap=True)]
     points: Annotated[int, Column("points", right=True)]
-    """Sum of the points of the bot in all its games. A game that it forfeited counts with the lowest points of the table."""
+    """Sum of the points of the bot in all its games. A game that it forfeited counts with the lowest points of all seats of this game."""
     score: Annotated[float, Column("score", right=True, show=decimal(2), drop=1)]
     """Mean points of the bot in a game."""
     games: Annotated[int, Column("games", right=True)]
@@ -350,7 +358,8 @@ def _add_up(ruleset: str, results: ResultColumns) -> list[PointsRow]:
 def name_winners(rows: Iterable[PointsRow], missing: int) -> tuple[str, ...]:
     """Return a sentence for each ruleset that names the winner by total points, or says why there is no winner.
 
-    There is a winner only if all games are played, and if all bots have played and started equally often.
+    There is a winner only if all games are played, and if all bots have played and started equally often. If games are
+    missing, return only one sentence, for all rulesets.
 
     Args:
         rows: the result of `points_rows`.

@@ -1,10 +1,12 @@
 """Show rows on a terminal: several rows as a table, one row as a card, a rating as a diagram.
 
 If a table is wider than the terminal, some columns are hidden, and their titles are listed below the table. Long
-texts wrap. Numbers never wrap. `RowsTable` selects the columns when it is printed: Rich passes the width at that time.
-If the output is a file or a pipe, no column is hidden, unless the variable COLUMNS sets a width. A crosstable that is
-too wide is split into several tables. If even the columns that are never hidden do not fit, the table is printed wider than
-the terminal, and the terminal breaks its lines (`show_rows` in `cli/options.py`).
+texts wrap. Numbers never wrap. `RowsTable` selects the columns only when it is printed, because Rich passes the width
+then. If the output is a file or a pipe, no column is hidden, unless the environment variable COLUMNS sets a width. A
+crosstable that is too wide is split into several tables.
+
+Some columns are never hidden. If the terminal is too narrow for them, the table is printed wider than the terminal, and the
+terminal wraps the lines of the table (`show_rows` in `cli/options.py`).
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ if TYPE_CHECKING:  # these load numpy and scipy
     from referee.reports.rating_rows import HistoryRow
 
 _WRAPPED = 24
-"""A column whose text may wrap asks for at most this width, in characters. Longer texts wrap."""
+"""If the text of a column may wrap, the column counts with at most this width, in characters, when columns are selected. The
+printed column is wider if there is room."""
 _NARROWEST = 8
 """The smallest width of a column whose text may wrap, in characters."""
 _EDGES = 2
@@ -46,8 +49,8 @@ class RowsTable:
         row_type: a dataclass whose fields are declared with `Column`.
         rows: the rows. Rows of the same section must follow each other.
         title: the text above each table, followed by the name of the section.
-        columns: the columns to show, none of which is hidden; by default all except those that are only data.
-        keep: the keys of columns that are never hidden, besides those that no table hides; not used with `columns`.
+        columns: the columns to show. None of them is hidden. By default all except the section and those that are `data_only`.
+        keep: the keys of further columns that are never hidden, besides those whose `Column.drop` is 0. Ignored with `columns`.
         hint: the text below a table with hidden columns, after their titles.
     """
 
@@ -140,8 +143,10 @@ def _select_fields(
 ) -> list[Field]:
     """Return the fields that a table of `width` characters shows.
 
-    Columns are left out in the order of `Column.drop`, and of equal ones the rightmost first, but never those with the keys `keep`.
-    Each column is measured once. To measure the table with Rich after each removed column takes ten times as long.
+    If not all fit, columns are left out in the order of `Column.drop`. Of the columns with the same number, the rightmost
+    is left out first. Columns with the number 0, and those whose key is in `keep`, always stay.
+
+    Each column is measured once, because it takes ten times as long to measure the table with Rich after each removed column.
     """
     fields = list(cells)
     widths = {field: _column_width(field, texts) for field, texts in cells.items()}
@@ -174,7 +179,7 @@ def _column_width(field: Field, cells: Sequence[Text]) -> int:
 
 
 def _title_line(title: str) -> Text:
-    """Return the text above a table. A title of the table itself would be wrapped to the width of the table."""
+    """Return the text above a table. It is not the `title` of a Rich table, because Rich wraps that to the width of the table."""
     return Text(visible(title), style="bold")
 
 
@@ -206,11 +211,11 @@ def stderr_tails(charges: Iterable[ChargeRow]) -> Group:
 class Crosstable:
     """A table with a row and a column for each bot, in the order of `bots`.
 
-    A cell has the percentage of the common games of two bots in which the bot of the row ranked higher than the bot of
-    the column. A tie counts half, and a game with k seats has the weight 2 / k. A dash means that the two bots have never met.
+    A cell compares the bot of its row with the bot of its column. It shows in which percentage of their common games the
+    bot of the row ranked higher. A tie counts half, and a game with k seats has the weight 2 / k. A dash means that the
+    two bots have never met.
 
-    If the columns do not fit into the terminal, they are split: tables with all rows follow each other, each with some
-    of the columns.
+    If the columns do not fit into the terminal, several tables follow each other. Each has all rows and some of the columns.
     """
 
     def __init__(self, bots: Sequence[str], meetings: Iterable[MeetingFigures], title: str) -> None:
@@ -234,7 +239,7 @@ class Crosstable:
         return max(1, (width - fixed) // (_SHARE_WIDTH + _GAP))
 
     def _table(self, columns: range) -> Table:
-        """Return the table with all rows and some columns, given by indices into the bots. Only the last table has the caption."""
+        """Return a table with all rows. Its columns are the bots with the indices `columns`. Only the last table has the caption."""
         table = _empty_table()
         if columns.stop == len(self._bots):
             table.caption = (
@@ -272,11 +277,11 @@ _TICK = 10
 def plot(rows: Sequence[HistoryRow], width: int) -> str:
     """Draw a bot's rating over its games with three lines: mu - 2 sigma, mu and mu + 2 sigma. The legend is above the diagram.
 
-    The diagram is as wide as possible with ticks at whole numbers of games.
+    Each tick of the horizontal axis is at a whole number of games. The diagram is as wide as this rule and `width` allow.
 
     Args:
         rows: the history of the bot in one ruleset, at least two rows.
-        width: the largest width of the diagram with its labels, in characters.
+        width: the largest width of the diagram with its labels, in characters. A value below 44 counts as 44.
     """
     import plotille  # noqa: PLC0415 - takes a while to load
 

@@ -42,7 +42,7 @@ class TournamentRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusRow:
-    """The progress of a round. Rounds of several stages with equal numbers share a row. The last row sums all rounds."""
+    """The progress of a round. Rounds of different stages share a row if their numbers are equal. The last row sums all rounds."""
 
     round: Annotated[int | None, Column("round", right=True, empty="all")]
     """Round number inside a stage, from 1; None for the whole tournament."""
@@ -51,7 +51,8 @@ class StatusRow:
     share: Annotated[float, Column("share", right=True, show=percent)]
     """Finished games divided by scheduled games."""
     playing_time_us: Annotated[int, Column("playing time", right=True, show=duration)]
-    """Sum of the durations of the finished games. If games are played at the same time, their durations overlap."""
+    """Sum of the durations of the finished games. It can be longer than the time that has passed, because games may be
+    played at the same time."""
     per_game_us: Annotated[int | None, Column("per game", right=True, show=duration)]
     """Mean duration of a finished game; None if no game is finished."""
 
@@ -65,8 +66,9 @@ class MachineStatusRow:
     games: Annotated[int, Column("games", right=True)]
     """Number of its finished games."""
     games_per_s: Annotated[float, Column("games per s", right=True, show=decimal(1))]
-    """Its finished games per second in the last minute of play, which ends with the tournament's newest game. If the tournament is
-    shorter than a minute, its whole time counts. 0 if no game of the machine ended then."""
+    """How many of its games ended per second in the last minute of the tournament. This minute ends when the newest game of the
+    tournament ended, on any machine. If the first game began less than a minute before that end, only the time since the first
+    game began counts."""
     last_game_at_us: Annotated[int, Column("last game", show=moment)]
     """When its newest game ended, in microseconds since 1970-01-01 UTC."""
 
@@ -81,11 +83,11 @@ class HostStatusRow:
     idle: Annotated[int, Column("idle", right=True)]
     """Number of other workers that could play."""
     lost: Annotated[int, Column("lost", right=True)]
-    """How many workers were lost during the run."""
+    """How many times a worker of the host was lost, failed, or had to be prepared again during the run."""
     games: Annotated[int, Column("games", right=True)]
     """Number of games that the host played in the run."""
     games_per_s: Annotated[float, Column("games per s", right=True, show=decimal(1))]
-    """`games` divided by the seconds from the begin of the run to `noted_at_us`."""
+    """`games` divided by the seconds from the start of the run to `noted_at_us`."""
     noted_at_us: Annotated[int, Column("noted", show=moment)]
     """When the driver stored these figures, in microseconds since 1970-01-01 UTC. It does so every 2 seconds, and at the end."""
 
@@ -224,7 +226,10 @@ def _spread(spread: Spread) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRow:
-    """The plan of a stage. The last row has the plan of all stages together."""
+    """The plan of a stage. The last row has the plan of all stages together.
+
+    A `Spread` has the smallest and the largest number over all bots, over all bots and seats, or over all pairs.
+    """
 
     stage: Annotated[int | None, Column("stage", empty="all")]
     """Stage number, from 0; None for all stages."""
@@ -237,13 +242,13 @@ class PlanRow:
     rounds: Annotated[int, Column("rounds")]
     games_per_bot: Annotated[Spread, Column("games per bot", show=_spread)]
     games_per_bot_and_seat: Annotated[Spread, Column("games per bot and seat", show=_spread)]
-    """Number of games that a bot plays in a seat, over all bots and seats. Seat 0 at a table of three bots and seat 0 at
-    a table of four bots count as two seats."""
+    """Number of games that a bot plays in a seat. Seat 0 at a table of three bots and seat 0 at a table of four bots count
+    as two seats."""
     meetings_per_pair: Annotated[Spread, Column("meetings per pair", show=_spread)]
-    """Number of matches that two bots play together, over all pairs. In a gauntlet, a pair is a challenger and a bot
-    of the field."""
+    """Number of matches that two bots play together. In a gauntlet, a pair is a challenger and a bot of the field."""
     matches_at_the_right: Annotated[Spread, Column("matches at the right", show=_spread)]
-    """Number of matches in which bot A sits directly to the right of bot B, over the pairs of `meetings_per_pair`, as (A, B) and as (B, A)."""
+    """Number of matches in which one bot of a pair sits directly to the right of the other. Each pair of `meetings_per_pair`
+    counts twice: once with each bot on the right."""
     playing_time_us: Annotated[int, Column("playing time", show=duration)]
     """Expected sum of the durations of all games, divided by the number of workers."""
     measured: Annotated[int, Column("measured", data_only=True)]
@@ -341,7 +346,7 @@ def _pairs(bots: Sequence[str], challengers: int) -> list[tuple[str, str]]:
 
 
 def _count(kinds: Iterable[object], items: Iterable[object]) -> Spread:
-    """Return how often the rarest and the most frequent of `kinds` occur in `items`."""
+    """Count how often each of `kinds` occurs in `items`, and return the smallest and the largest count."""
     counts = Counter(items)
     each = [counts[kind] for kind in kinds]
     return Spread(min(each), max(each))

@@ -1,10 +1,10 @@
-"""Judge the bots of a league: who is ahead, who is equal, what is still open, and which results one number per bot does not explain.
+"""Judge the bots of a league: which bots are ahead, which are equal, and which verdicts are still open.
 
-`find_judged_tournament` returns the tournament whose `until` decides the verdicts. If there is such a tournament, its
-newest look gives the verdicts, so a repeated command does not test again. Without such a tournament, each command
-makes a single test of all selected games.
+`find_judged_tournament` returns the tournament that gives the verdicts, because its configuration has `until`. Its newest
+look gives them, so a repeated command does not test again. Without such a tournament, each command makes a single test
+of all selected games.
 
-`ratings.transitivity` tests whether one number per bot explains the results. The end of this module makes rows and sentences of the test.
+This module also makes the rows and sentences for the test of `ratings.transitivity`: does one number per bot explain the results?
 """
 
 from __future__ import annotations
@@ -58,12 +58,14 @@ class Judgement:
     verdicts: Verdicts
     condition: StopCondition
     look_sentence: str = ""
-    """Says which look of which tournament gave the verdicts; empty for a single test."""
+    """Says which look of which tournament gave the verdicts, or that it had no look yet. Empty for a single test."""
     stoppable: tuple[TournamentConfig, ...] = ()
-    """For a single test: the tournaments of the league that can stop early."""
+    """For a single test without a selected tournament: all tournaments that have games, and `until` in their configuration. Else empty."""
 
     def basis(self, rulesets: Collection[str], bots: Collection[str] = ()) -> str:
-        """Say which look gave the verdicts, or why a single test is less sure than it says. Return "" if there is nothing to say.
+        """Say which look gave the verdicts, or why a single test is wrong more often than its confidence says.
+
+        Return "" if there is nothing to say.
 
         Args:
             rulesets: the names of the rulesets of the verdicts.
@@ -88,7 +90,7 @@ class Judgement:
         return text
 
     def neighbour_rows(self, ruleset: str | None = None) -> list[NeighbourRow]:
-        """Return a row for each pair of neighbours in the standings, ruleset by ruleset. None means all rulesets."""
+        """Return a row for each pair of neighbours, ruleset by ruleset. None means all rulesets."""
         return [
             row
             for name, table in self.verdicts.neighbours.items()
@@ -97,7 +99,7 @@ class Judgement:
         ]
 
     def conclusions(self) -> tuple[str, ...]:
-        """Return the last lines of the output of a tournament of two bots, one for each ruleset."""
+        """Return a sentence about the verdict in each ruleset. It ends the output of a tournament of two bots."""
         tables = self.verdicts.neighbours
         return tuple(
             f"{f'{ruleset}: ' if len(tables) > 1 else ''}{self._conclude(ruleset, pair)}{self._name_forfeits(ruleset)}"
@@ -106,7 +108,7 @@ class Judgement:
         )
 
     def _name_forfeits(self, ruleset: str) -> str:
-        """Return a sentence with the number of forfeits of each bot that has any, after a space; "" if there are none."""
+        """Return a space and a sentence with the forfeits of each bot that has forfeited. Return "" if no bot has."""
         counts = [
             f"{each.bot} {each.forfeits}"
             for each in self.verdicts.analyses[ruleset].bots()
@@ -201,14 +203,16 @@ def judge_games(
 ) -> Judgement:
     """Return the verdicts about the bots of the selected games.
 
+    If `find_judged_tournament` returns a tournament, its newest look gives the verdicts, for all rulesets of the tournament.
+
     Args:
         league: the league of the games.
         choice: the filter that selects the games.
-        confidence: `StopCondition.confidence`; None for that of the tournament, or for the default.
-        margin: `StopCondition.margin`; None for that of the tournament, or for the default.
+        confidence: `StopCondition.confidence`. None means that of the tournament, or the default if there is no tournament.
+        margin: `StopCondition.margin`. None means that of the tournament, or the default if there is no tournament.
 
-    Raises UserError for an unknown tournament or ruleset, and if a tournament with `until` is to be judged by another condition
-    or by a part of its games.
+    Raises UserError if `find_judged_tournament` returns a tournament and `confidence`, `margin` or `choice.seats` is not None.
+    Also raises all errors of `find_judged_tournament`.
     """
     state = find_judged_tournament(league, choice)
     if state is None:
@@ -228,9 +232,12 @@ def judge_games(
 
 
 def find_judged_tournament(league: League, choice: GameFilter) -> TournamentState | None:
-    """Return the tournament with `until` that all selected games belong to; None if there is no such tournament.
+    """Return the tournament that gives the verdicts about the selected games; None if there is no such tournament.
 
-    Raises UserError for an unknown tournament or ruleset.
+    The candidate is the selected tournament. If none is selected, it is the only tournament that has games and a stage with the
+    selected ruleset; if there are several, there is no candidate. The candidate gives the verdicts if its configuration has `until`.
+
+    Raises UserError for an unknown tournament or ruleset. Also raises all errors of `find_state`.
     """
     choice.check(league)
     name = choice.tournament
@@ -285,7 +292,7 @@ def _find_stoppable(league: League) -> Iterator[TournamentConfig]:
 
 
 def judge_newest_look(state: TournamentState, games: ResultColumns) -> Judgement:
-    """Return the verdicts of the newest look of a tournament with `until`.
+    """Return the verdicts of the newest look of a tournament with `until`; before its first look, there are none.
 
     Args:
         state: the tournament.
@@ -307,7 +314,7 @@ def judge_newest_look(state: TournamentState, games: ResultColumns) -> Judgement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransitivityRow:
-    """How often a bot ranks higher than another one, and how often it should by its rating."""
+    """How often a bot ranks higher than another one, and how often it should by the fit."""
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
     bot: Annotated[str, Column("bot", wrap=True)]
@@ -325,12 +332,14 @@ class TransitivityRow:
     A game at a table of k seats has the weight 2 / k.
     """
     predicted: Annotated[float, Column("predicted", right=True, show=percent)]
-    """The share that the fit to the decided comparisons of all pairs predicts."""
+    """The value of `ahead_in` that the fit predicts. It is a fit to the decided comparisons of all pairs."""
     deviates: Annotated[bool, Column("deviates", show=lambda yes: "surely" if yes else "")]
-    """True if the pair surely deviates from the prediction. The confidence is 95 % for all pairs together."""
+    """True if the pair surely deviates from the prediction. If one number per bot explains the results, the chance that this is
+    True for one or more pairs is at most 5 %."""
     p_value: Annotated[float | None, Column("p value", right=True, show=decimal(3), data_only=True)]
-    """The test over all pairs, with the same value in all rows of a ruleset: the probability of deviations at least as large,
-    if one number per bot explains the results. None if there are too few results for a test."""
+    """The result of the test over all pairs of the ruleset, which is the same in all its rows: if one number per bot explains
+    the results, the probability of deviations at least as large as these. None if there are too few results, or if skills can
+    explain any result; see `Transitivity.p_value`."""
 
 
 def transitivity_rows(ruleset: str, test: Transitivity) -> tuple[TransitivityRow, ...]:
@@ -349,7 +358,7 @@ def transitivity_rows(ruleset: str, test: Transitivity) -> tuple[TransitivityRow
 
 
 def name_deviations(analysed: Mapping[str, Analysis]) -> Iterator[str]:
-    """Yield a sentence for each ruleset in which one number per bot misleads. It names the pairs that deviate surely.
+    """Yield a sentence for each ruleset in which one number misleads. It names at most `_NAMED` pairs that deviate surely.
 
     Args:
         analysed: the games of each ruleset.
@@ -360,7 +369,10 @@ def name_deviations(analysed: Mapping[str, Analysis]) -> Iterator[str]:
 
 
 def describe_tests(analysed: Mapping[str, Analysis]) -> Iterator[str]:
-    """Yield a sentence with the result of the test for each ruleset, as `name_deviations` if one number per bot misleads."""
+    """Yield the result of the test for each ruleset as text.
+
+    If one number misleads, the text is the sentence of `name_deviations` with the p value.
+    """
     for ruleset, analysis in analysed.items():
         test = analysis.transitivity
         if test.misleads:
