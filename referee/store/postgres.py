@@ -22,16 +22,22 @@ _CLIENT_NETWORK = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,  # milliseconds
 }
-"""Parameters of libpq; the URL can set others. If the network goes silent, an operation fails within about half a minute."""
+"""Parameters of libpq, which the URL can override.
+
+If the server can no longer be reached over the network, an operation fails within about half a minute.
+"""
 _SERVER_NETWORK = (
     "tcp_keepalives_idle = 10",
     "tcp_keepalives_interval = 5",
     "tcp_keepalives_count = 3",
     "tcp_user_timeout = 30000",
 )
-"""Settings of each session on the server. If this machine is gone, the server soon frees the locks of the session, not after hours."""
+"""Settings with which the server notices soon that this machine cannot be reached, and frees the locks of the session.
+
+With the usual settings of a server, this can take hours.
+"""
 _ENCODINGS = {"UTF8", "SQL_ASCII"}
-"""The encodings of a database that can store all characters. With SQL_ASCII, the server stores bytes as they are."""
+"""The encodings with which a database can store all characters. With SQL_ASCII, the server stores bytes as they are."""
 _GONE_MS = 2_000
 """Milliseconds to wait for the lock that a referee holds while it plays.
 
@@ -81,7 +87,7 @@ class Postgres:
         self._check_encoding()
 
     def is_open_failure(self, error: DatabaseError) -> bool:
-        """Return True if there was no connection yet. SQLAlchemy then has no statement for the error."""
+        """Return True if the error has no SQL statement. SQLAlchemy knows none if it could not connect."""
         return error.statement is None
 
     def explain(self, error: DatabaseError) -> str:
@@ -93,9 +99,9 @@ class Postgres:
         """Hold the advisory lock of a playing referee on a separate connection.
 
         The server frees the lock when the separate connection ends, for example because this process is killed.
-        Raises UserError if another referee holds the lock. The message names the process of the other referee. Raises
-        UserError also if the encoding of the database cannot store every character: a game in which a bot prints such a
-        character could never be stored.
+        Raises UserError if another referee holds the lock. The message names the process of the other referee, if the
+        server still knows it. Raises UserError also if the encoding of the database cannot store every character, because
+        a game in which a bot prints an unsupported character could never be stored.
         """
         self._check_encoding()
         self._holder = self._connect_with_lock()
@@ -106,9 +112,10 @@ class Postgres:
             self._holder = None
 
     def renew_lock(self) -> None:
-        """See `Backend.renew_lock`. When a server restarts, it frees all locks.
+        """See `Backend.renew_lock`. A server frees all locks when it restarts.
 
-        If only this side of the connection broke, the old session on the server still has the lock. So it is ended first.
+        If the connection broke and the server did not notice, the old session still holds the lock. So this method first
+        ends the old session, and then takes the lock with a new one.
         """
         if self._holder is None:
             return
@@ -121,9 +128,9 @@ class Postgres:
             self._holder = self._connect_with_lock()
 
     def change_mark(self) -> int:
-        """Return a hash of the server's snapshot, which names the transactions that are finished.
+        """Return a hash of PostgreSQL's current snapshot, a text that tells which transactions have ended.
 
-        The mark also changes when a transaction in another database of the server ends.
+        The mark also changes when a writing transaction in another database of the server ends.
         """
         with self.reading.begin() as connection:
             mark: int = connection.execute(_SNAPSHOT).scalar_one()
@@ -167,15 +174,17 @@ class _Holder(NamedTuple):
 
     connection: Connection
     session: dict[str, Any]
-    """The row of `_SESSION`."""
+    """What the query `_SESSION` returned on this connection: the columns `pid` and `start`."""
 
 
-# The server may give the process id to another session later, so the time when the session began is compared too.
+# A session has a process on the server. When the session ends, a later session may get the same process id. So the time
+# at which the session began is compared too.
 _SESSION = text(
     "SELECT pid, CAST(extract(epoch FROM backend_start) AS text) AS start FROM pg_stat_activity"
     " WHERE pid = pg_backend_pid()"
 )
-# An advisory lock cannot store who holds it. So the connection with the lock is named after this process.
+# PostgreSQL knows which session holds an advisory lock, but not which process on which machine uses the session. So the
+# session is named after this process.
 _SET_NAME = text("SELECT set_config('application_name', :name, false)")
 _HOLDERS = (
     "FROM pg_locks JOIN pg_stat_activity USING (pid)"  # noqa: S608 - only a number of this module
@@ -200,7 +209,7 @@ def _configure(connection: DBAPIConnection, _record: object) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    """Set the lock timeout for a transaction with the option `limits_lock_wait`. Take the lock of writers for one with `writing`."""
+    """Set the lock timeout if the option `limits_lock_wait` is True, and take the lock of writers if `writing` is True."""
     options = connection.get_execution_options()
     if options.get("limits_lock_wait", False):
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = {BUSY_MS}")

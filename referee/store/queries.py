@@ -1,7 +1,8 @@
 """Read from the tables of a league. The caller opens the transaction.
 
-Each public function implements the method of `League` with the same name. The argument `where` is the name of
-the league in messages.
+A public function implements the method of `League` with the same name. Only `select_summaries`, `list_summaries`,
+`select_results`, `load_results` and `bot_keys` have no such method: the module `game_lists` uses them too. In
+public functions, the argument `where` is the name of the league in messages. A key is the `id` of a row.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ SCHEDULE_ORDER = (
     schema.games.c.position,
     schema.games.c.id,
 )
-"""Sorts games by tournament and schedule. Free games come last, in the order in which they were stored."""
+"""Columns that sort games by tournament, the oldest first, and inside a tournament by schedule.
+
+Free games, which belong to no tournament, come last, in the order in which they were stored.
+"""
 
 
 def bots(connection: Connection, name: str | None) -> list[StoredBot]:
@@ -88,7 +92,7 @@ def _summary(*row: Any) -> StoredGame:
 
 
 def select_summaries() -> Select[Any]:
-    """Return a query for `list_summaries` of all played games; the caller may restrict the query."""
+    """Return a query for all played games. The caller may restrict it, and then gives it to `list_summaries`."""
     result = schema.results.c
     return select(
         schema.games.c.name,
@@ -220,7 +224,7 @@ def hosts(connection: Connection, tournament_name: str) -> list[StoredHost]:
 
 
 def select_results() -> Select[Any]:
-    """Return a query for `load_results` of all played games; the caller may restrict the query."""
+    """Return a query for all played games. The caller may restrict it, and then gives it to `load_results`."""
     game, match, seat = schema.games.c, schema.matches.c, schema.seats.c
     return select(
         game.id,
@@ -256,7 +260,7 @@ def load_results(connection: Connection, query: Select[Any]) -> list[GameResult]
 def _result(rows: list[Any], names: dict[int, str]) -> GameResult:
     """Return the result of one game. `rows` has one row for each seat.
 
-    A free game has no match. The result of a free game has the key of the game as match number.
+    A free game has no match, so it counts as a match of its own. The number of this match is the key of the game.
     """
     key, game_id, tournament_name, position, ruleset, round_number, number, *_ = rows[0]
     return GameResult(
@@ -320,7 +324,10 @@ def fault_counts(
 def _select_faults(
     connection: Connection, tournament_name: str | None, bot_text: str | None
 ) -> Select[Any]:
-    """Return a query for faults, each with its game and its bot; see `League.faults`. `_charged_fault` reads its rows."""
+    """Return a query for faults with their games and bots. `_charged_fault` reads the rows of the query.
+
+    `tournament_name` and `bot_text` are the arguments `tournament` and `bot` of `League.faults`.
+    """
     fault, bot = schema.faults.c, schema.bots.c
     query = select(
         schema.games.c.name.label("game_id"),
@@ -355,7 +362,10 @@ def _select_faults(
 
 
 def _cause(value: str, where: str) -> Cause:
-    """Return the cause in a row of the table of faults. Raises RefereeError if it is unknown."""
+    """Return the cause that the table `faults` stores as `value`.
+
+    Raises RefereeError if there is no such cause. `where` is the game or the bot of the fault, for the message.
+    """
     try:
         return Cause(value)
     except ValueError as error:
@@ -363,7 +373,7 @@ def _cause(value: str, where: str) -> Cause:
 
 
 def _charged_fault(row: Row[Any]) -> ChargedFault:
-    """Return a row of `_select_faults` as a fault. Raises RefereeError if its cause is unknown."""
+    """Return the fault in a row of `_select_faults`. Raises RefereeError if the cause is unknown."""
     evidence = Evidence(
         detail=row.detail,
         exit_code=row.exit_code,
@@ -411,7 +421,10 @@ def stray_games(connection: Connection, tournament_name: str | None) -> set[str]
 
 
 def bot_keys(connection: Connection, text: str) -> list[int]:
-    """Return the keys of the versions that `text` means: the name of a bot, for all versions, or `name@version`."""
+    """Return the keys of the bot versions that `text` names.
+
+    `text` is `name@version`, or only a name, which means all versions of the bot.
+    """
     table, bot = schema.bots.c, BotId.parse(text)
     query = select(table.id).where(table.name == bot.name)
     if bot.version:

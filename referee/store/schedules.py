@@ -1,4 +1,4 @@
-"""Read the tournaments of a league, their extensions, their schedules, and how far they are. The caller opens the transaction.
+"""Read the tournaments of a league with their extensions, schedules and progress. The caller opens the transaction.
 
 Each public function implements the method of `League` with the same name. The argument `where` is the name of
 the league in messages.
@@ -88,7 +88,7 @@ def extensions(connection: Connection, name: str) -> list[StoredExtension]:
 
 
 def progress(connection: Connection, name: str) -> list[RoundProgress]:
-    """See `League.progress`. Rounds of different stages that have the same number count as one round."""
+    """See `League.progress`. Rounds with the same number count as one round, even if they belong to different stages."""
     match, result = schema.matches.c, schema.results.c
     rows = connection.execute(
         select(
@@ -160,7 +160,7 @@ def _make_games(
 def _tables_of_bots(
     connection: Connection, condition: ColumnElement[bool]
 ) -> dict[int, tuple[str, ...]]:
-    """Map the key of each match that fits a condition to the bots of the match, in cyclic order."""
+    """Return the bots of each match that meets `condition`, in the order of their places, by the `id` of the match."""
     tables: dict[int, tuple[str, ...]] = defaultdict(tuple)
     rows = connection.execute(
         select(schema.match_bots.c.match_id, schema.bots.c.name, schema.bots.c.version)

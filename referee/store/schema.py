@@ -1,19 +1,29 @@
 """Define the tables and views of a league's database.
 
-Only migrations create and change tables and views; a test compares the migrations with this module.
+This module changes no database. Only migrations create and change tables and views. A test checks that the migrations
+make the tables and views of this module.
+
+In this picture, `a ──< b` means that several rows of `b` can refer to one row of `a`:
 
     tournaments ──< matches ──< match_bots >── bots
          │             │                        │
-         └──────< games (scheduled or free) ────┼──< seats
-                    │                           │
-                    ├── results, records        │
-                    └──< faults                 ┘
+         │             └──< games ──< seats >───┘
+         │                    │
+         │                    ├──< faults
+         │                    ├─── records
+         │                    │
+         └────────────────< results >── machines
 
-When a schedule is stored, each of its games gets a row in `games`. A game with a row in `results` is
-played. A free game is outside tournaments: it has no match. The k bots of a match have the places 0 to
-k - 1 in `match_bots`; seat s of seating j has the bot at place (j + s) mod k. The tables `extensions`
-and `cluster_hosts` (not in the picture) refer to `tournaments`. An extension begins with the match number `first_match` and
-ends before the `first_match` of the next extension.
+When a schedule is stored, each of its games gets a row in `games`. A game with a row in `results` has been played.
+A free game is a game outside tournaments, for example one of `referee play --keep`. It has no match, and gets its row
+in `games` only after it was played.
+
+`match_bots` gives the k bots of a match the places 0 to k - 1. In the game with seating j, seat s has the bot at
+place (j + s) mod k. A row of `faults` does not name the bot: find it in `seats`, by game and seat.
+
+The tables `extensions` and `cluster_hosts` are not in the picture. They refer to `tournaments`. An extension has the
+matches from number `first_match` up to the last match before the next extension. The newest extension has all matches
+from its `first_match` on.
 
 `matches.deal_id` is the deal of all games of a match. If it is null, each game has a deal of its own, `games.deal_id`.
 
@@ -47,7 +57,10 @@ from sqlalchemy import (
 from referee.store import escape_nul
 
 REVISION = "0005"
-"""Id of the newest migration. After it, a database has exactly the tables and views of this module."""
+"""Id of the newest migration, which Alembic stores in the table `alembic_version`.
+
+After this migration, a database has this table and the tables and views of this module, but no others.
+"""
 
 metadata = MetaData(
     naming_convention={
@@ -62,7 +75,8 @@ metadata = MetaData(
 class _SearchedText(TypeDecorator[str]):
     """A text in a column in which users search.
 
-    NUL characters are escaped, because PostgreSQL refuses them even in a search, which must find nothing instead.
+    NUL characters are escaped in values that are stored or searched for, because PostgreSQL refuses NUL in both. So a
+    search for a text with NUL does not fail, but finds nothing.
     """
 
     impl = String
@@ -188,7 +202,8 @@ results = Table(
     Column("machine_id", ForeignKey("machines.id"), nullable=True),
     Column("speed", Integer, nullable=True),
     Column("noise", Double, nullable=True),
-    # This index alone can find a page of `League.find_games`.
+    # For a page of `League.find_games`, SQLite finds the keys of the games in this index alone, unless the choice names a
+    # bot or a cause.
     Index("ix_results_newest", "started_at_us", "tournament_id", "ruleset", "termination"),
 )
 

@@ -25,13 +25,13 @@ _FORMAT = (
     "page_size = 8192",  # smaller pages waste more space
     "journal_mode = WAL",  # readers do not block the writer
 )
-"""Settings that a new SQLite file stores."""
+"""Settings that SQLite stores in the file. They are set once, before the first table is created."""
 _PRAGMAS = (
     "synchronous = NORMAL",
     "foreign_keys = ON",
     f"busy_timeout = {BUSY_MS}",
 )
-"""Settings of each connection to SQLite."""
+"""Settings that each new connection needs, because SQLite does not store them in the file."""
 _NEEDED_BYTES = 32_768
 """Size of the file `-shm`, which SQLite needs to read a database. With less free space, the disk counts as full."""
 
@@ -53,9 +53,9 @@ class Sqlite:
         self.reading: Engine = self._engine
         self.writing: Engine = self._engine.execution_options(writing=True)
         self._file = _identify(self.where)
-        """See `_identify`."""
+        """Device and inode of the file when it was first seen; None until then."""
         self._observer: Connection | None = None
-        """The connection that `change_mark` uses and nothing else; None before the first call."""
+        """The connection that only `change_mark` uses; None before its first call and after `close`."""
         self._observer_lock = threading.Lock()
 
     def close(self) -> None:
@@ -67,7 +67,7 @@ class Sqlite:
         self._engine.dispose()
 
     def may_exist(self) -> bool:
-        """Return True if the file exists. Opening a missing file would create it."""
+        """Return True if the path is a file. The caller must not open a missing file, because this would create it."""
         try:
             return stat.S_ISREG(Path(self.where).stat().st_mode)
         except (FileNotFoundError, NotADirectoryError):
@@ -93,7 +93,10 @@ class Sqlite:
         )
 
     def explain(self, error: DatabaseError) -> str:
-        """Return the message of the driver as one line. SQLite often calls a full disk a "disk I/O error"."""
+        """Return the message of the driver as one line, and say in it if the disk is full.
+
+        SQLite often reports a full disk only as "disk I/O error".
+        """
         line = one_line(error)
         if line == "disk I/O error" and self._is_disk_full():
             return f"{line}: the disk is full"
@@ -107,9 +110,9 @@ class Sqlite:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the lock of a file beside the database. Its name is that of the database with `.lock` at its end.
+        """Hold the lock of a file beside the database. If the database is `FILE`, this is the file `FILE.lock`.
 
-        Links are followed, so that all paths of the database have the same lock file.
+        Symbolic links to the database are resolved first, so that all its paths lead to the same lock file.
         """
         file = Path(os.path.realpath(self.where))
         with hold_lock_file(file.with_name(f"{file.name}.lock"), self.where):
@@ -124,8 +127,8 @@ class Sqlite:
         Two values can be compared only if they come from the same connection, so one connection is kept for this.
         """
         with self._observer_lock:
-            # Check before the connection is used. After an error in the event "begin", SQLAlchemy does not send this event
-            # again on the connection, so later checks would be skipped.
+            # The handler of the event "begin" makes the same check. But if it fails there, SQLAlchemy does not send the
+            # event again on this connection, and later checks would be skipped. So check before the connection is used.
             self._check_file()
             if self._observer is None:
                 self._observer = self._engine.connect()
@@ -134,7 +137,7 @@ class Sqlite:
             return mark
 
     def _check_file(self) -> None:
-        """Raise StoreError if the file is missing, or is not the file that was opened."""
+        """Raise StoreError if the file that was first seen has been deleted or replaced."""
         file = _identify(self.where)
         self._file = self._file or file
         if file != self._file:
@@ -146,7 +149,7 @@ class Sqlite:
 def _identify(path: str) -> tuple[int, int] | None:
     """Return the device and the inode of a file; None if it is missing."""
     try:
-        status = os.stat(path)  # noqa: PTH116 - each transaction calls this
+        status = os.stat(path)  # noqa: PTH116 - faster than Path.stat, for each transaction
     except OSError:
         return None
     return status.st_dev, status.st_ino
@@ -155,9 +158,9 @@ def _identify(path: str) -> tuple[int, int] | None:
 def _is_frozen(file: Path) -> bool:
     """Return True if SQLite must open the file as immutable.
 
-    To read a database in WAL mode, SQLite needs two more files in the folder of the database. A process that
-    writes to the database creates the two files. If the files are missing and this process cannot write to the
-    folder, SQLite can read the database only as immutable.
+    To read a database in WAL mode, SQLite needs two more files in the folder of the database, and creates them if it
+    can. If the files are missing and this process cannot write to the folder, SQLite can read the database only as
+    immutable: it then assumes that nobody changes the file.
     """
     try:
         changes = file.with_name(f"{file.name}-wal")
@@ -167,7 +170,7 @@ def _is_frozen(file: Path) -> bool:
 
 
 def _read_only(url: URL, **options: str) -> URL:
-    """Return a URL that makes SQLite open the file for reading only, with these further options of SQLite."""
+    """Return a URL with which SQLite opens the file for reading only. `options` are added to the URL."""
     file = Path(str(url.database)).absolute().as_uri()
     return url.set(database=file, query={"mode": "ro", "uri": "true"} | options)
 
@@ -194,7 +197,7 @@ def _format(engine: Engine) -> None:
 
 def _configure(connection: DBAPIConnection, _record: object) -> None:
     """Prepare a new connection to SQLite."""
-    connection.isolation_level = None  # `_begin` begins transactions, not the module sqlite3
+    connection.isolation_level = None  # the module sqlite3 begins no transactions; `_begin` does
     cursor = connection.cursor()
     for pragma in _PRAGMAS:
         cursor.execute(f"PRAGMA {pragma}")

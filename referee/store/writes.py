@@ -103,7 +103,10 @@ def stop_early(connection: Connection, tournament: str, *, rounds: int, games: i
 
 
 def _last_end(of_matches: ColumnElement[bool]) -> ScalarSelect[int]:
-    """Return a query for the time when the last game of these matches ended. It need not be the game that was stored last."""
+    """Return a query for the time when the last game of the matches that fit `of_matches` ended.
+
+    The game that ended last may have been stored before others.
+    """
     results = schema.results
     return (
         select(func.max(results.c.started_at_us + results.c.duration_us))
@@ -135,7 +138,10 @@ def replace_games(
 
 
 def _drop_matches(connection: Connection, key: int, condition: ColumnElement[bool]) -> None:
-    """Remove the matches of a tournament that fit a condition, and their games. None of the games may be played."""
+    """Remove those matches of the tournament `key` that fit `condition`, and all games of these matches.
+
+    If one of the games has been played, the database raises an error, because the row in `results` refers to the game.
+    """
     matches = schema.matches.c
     dropped = select(matches.id).where(matches.tournament_id == key, condition)
     for column in (schema.games.c.match_id, schema.match_bots.c.match_id, matches.id):
@@ -188,7 +194,7 @@ def _add_schedule(
 
 
 def _find_common_deals(schedule: Sequence[ScheduledGame]) -> dict[int, str]:
-    """Map the number of each match in which all games have the same deal to the id of this deal."""
+    """Return deal ids by match number, only for the matches whose games all have the same deal."""
     found = defaultdict[int, set[str]](set)
     for game in schedule:
         found[game.match].add(game.deal_id)
@@ -314,19 +320,19 @@ def _machine_id(connection: Connection, machine: Machine) -> int:
 
 
 class _Place(NamedTuple):
-    """The place of a game in the tables."""
+    """The key of a game, and the tournament and the match that it belongs to."""
 
     key: int
     tournament_id: int | None = None
-    """Key of the tournament; None for a free game."""
+    """Key of the tournament; None for a free game, which belongs to no tournament."""
     match: int = 0
     """Number of the match in the tournament; 0 for a free game."""
 
 
 def _find_place(connection: Connection, game_id: str) -> _Place:
-    """Return the place of the game `game_id`. If no schedule has the id, add a free game.
+    """Return the place of the game `game_id`. If `games` has no row for it, add it as a free game.
 
-    Raises UserError if the game is already played.
+    Raises UserError if a played game with this id is already stored.
     """
     games, matches, results = schema.games, schema.matches, schema.results
     row = connection.execute(
@@ -365,9 +371,10 @@ def _add_faults(connection: Connection, key: int, record: GameRecord) -> None:
 
 
 def _mark_if_finished(connection: Connection, place: _Place) -> None:
-    """Mark a tournament or an extension as finished if the game at `place` was its last missing game.
+    """Mark the tournament or the extension of the game at `place` as finished if all its games are played now.
 
-    A free game belongs to no tournament, so nothing is marked.
+    If the game is in an extension, only the extension is marked. The tournament itself has the games before its first
+    extension. A free game belongs to no tournament, so nothing is marked.
     """
     games, matches, results = schema.games, schema.matches, schema.results
     if place.tournament_id is None:
@@ -390,7 +397,8 @@ def _mark_if_finished(connection: Connection, place: _Place) -> None:
         select(games.c.id)
         .select_from(matches.join(games).outerjoin(results))
         .where(own, results.c.game_id.is_(None))
-        # Late games are most likely to be missing. An index has this order, so the search ends at the first missing game.
+        # Games of late matches are most likely to be missing, so begin with them. An index has this order, so the search
+        # ends at the first missing game.
         .order_by(matches.c.number.desc())
         .limit(1)
     )
