@@ -1,7 +1,8 @@
 """Store leagues: bots, tournaments with their schedules and seeds, and every game.
 
-Only this package uses a database. Other packages open a `League`. This module defines the values that
-the methods of `League` take and return. All times are microseconds since 1970-01-01 UTC.
+Only this package uses a database. Other packages open a `League`. This module defines values that the methods
+of `League` take and return; `records` and `result_columns` define the others. All points in time are in
+microseconds since 1970-01-01 UTC.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from referee.records import BotId, GameResult, Machine
 
 @dataclass(frozen=True, slots=True)
 class StoredBot:
-    """A version of a bot: one content of the bot's folder, under one label."""
+    """A version of a bot: one content of the bot's folder, under one label.
+
+    A person whose game is stored is stored as a bot too. This bot has no folder, and is retired from the start.
+    """
 
     name: str
     version: str
@@ -26,9 +30,9 @@ class StoredBot:
     author: str
     language: str
     folder: str
-    """The path of the folder that was submitted."""
+    """The path of the folder that was submitted; empty for a person."""
     content_hash: str
-    """SHA-256 of the content of the folder, in hexadecimal (`bots.snapshot`)."""
+    """SHA-256 of the content of the folder, in hexadecimal (`bots.snapshot`). All persons have the same hash."""
     added_at_us: int
     """Time of the submission."""
     checked_at_us: int | None = None
@@ -57,7 +61,7 @@ class NewTournament:
     commitment: str
     """SHA-256 of `terms`, in hexadecimal. It is published before the first game."""
     terms: str
-    """What the commitment fixes, each thing by its SHA-256; see `tournament/terms.py`."""
+    """A text with the SHA-256 of each thing that the commitment fixes; see `tournament/terms.py`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,7 @@ class NewExtension:
     matches: int
     """The number that is added to `Stage.matches` of each stage."""
     first_match: int
-    """Number of the extension's first match in the tournament."""
+    """The first match of the extension, by its number in the tournament."""
     seed: bytes
     """32 bytes; secret until the games of the extension are played."""
     commitment: str
@@ -98,12 +102,12 @@ class StoredExtension(NewExtension):
     finished_at_us: int | None
     """When the last game of the extension ended; None until all of its games are played."""
     first_game: int | None
-    """Index, in the schedule, of the extension's first game; None if the database is damaged and has no such game."""
+    """The first game of the extension, by its index in the schedule. None if the game is missing in a damaged database."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoundProgress:
-    """How far a round is. Rounds of several stages with equal numbers are one round."""
+    """How many games of a round are played. If several stages have a round of the same number, they count as one round."""
 
     round: int
     """Round number inside a stage, from 1."""
@@ -132,7 +136,7 @@ class StoredGame:
 
 
 RECENT_S = 60
-"""The seconds for which `StoredMachine.games_per_s` is computed."""
+"""Longest period, in seconds, over which `StoredMachine.games_per_s` is computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +152,15 @@ class StoredMachine:
     speed: float
     """The mean speed in its games; see `Machine`."""
     noise: float | None
-    """The mean noise in its games; see `Machine`. None if it is not known for any game."""
+    """The mean noise in its games with a known noise; see `Machine`. None if there is no such game."""
     games_per_s: float
-    """How many of its games ended per second, in a period of `RECENT_S` seconds.
+    """How many of its games ended per second, in a period that is the same for all machines.
 
-    The period ends at the end of the last selected game, on any machine. If the first selected game began less than
-    `RECENT_S` seconds before, the period begins with that game.
+    The selected games are those that `League.machines` looks at. The period ends when the last of them ended. It
+    began `RECENT_S` seconds earlier, or when the first selected game began, if that was later.
     """
     last_us: int
-    """When its last game ended, in microseconds since 1970-01-01 UTC."""
+    """When its last game ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +172,7 @@ class HostFigures:
     playing: int
     """Number of workers that have games to play."""
     idle: int
-    """Number of other workers that can play."""
+    """Number of workers that can play, but have no games at the moment."""
     lost: int
     """How many times a worker of the host was lost, failed, or had to be prepared again during the run."""
     games: int
@@ -177,7 +181,7 @@ class HostFigures:
 
 @dataclass(frozen=True, slots=True)
 class StoredHost:
-    """The figures of a host in the last run of a tournament on a cluster, as the driver stored them last."""
+    """The newest stored figures of a host. They come from the last run of a tournament on a cluster."""
 
     figures: HostFigures
     began_at_us: int
@@ -188,14 +192,14 @@ class StoredHost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameChoice:
-    """Which played games to list. None means no restriction; a game must fit all other values."""
+    """Which played games to list: those that fit every value that is not None."""
 
     tournament: str | None = None
     """Name of the tournament."""
     bot: str | None = None
     """A bot that played in the game: a name, for all versions, or `name@version`."""
     other: str | None = None
-    """A bot that played in another seat of the game than `bot`; written like `bot`."""
+    """A second bot of the game, written like `bot`. It played in another seat than `bot`, but may be the same bot."""
     ruleset: str | None = None
     """Name of the ruleset."""
     cause: str | None = None
@@ -221,17 +225,18 @@ class GamePlace:
     match: int | None
     """Number of the match in the tournament; None for a game outside tournaments."""
     deal_played: bool
-    """True if all games with the deal of this game are stored. Until then, a replay would give the deal away."""
+    """True if all games with the deal of this game are stored. Until then, a replay would reveal the deal. Also
+    True for a game outside tournaments."""
     seed_published: bool
-    """True if the seed of the deal is public, because all games of the tournament or extension are played. It is
-    also True for a game outside tournaments."""
+    """True if the seed of the deal is public. A tournament and each of its extensions have a seed of their own, which is
+    public when all games with that seed are played. Also True for a game outside tournaments."""
 
 
 def escape_nul(text: str) -> str:
     r"""Return `text` with each NUL character replaced by the four characters `\x00`.
 
     The texts of a fault are stored in this form, because PostgreSQL refuses NUL and many tools cut a text at
-    NUL. Game records are stored as bytes and keep NUL characters.
+    NUL. So are the texts in columns in which users search. Game records are stored as bytes and keep NUL characters.
     """
     return text.replace("\0", r"\x00")
 
@@ -251,12 +256,12 @@ class FaultCount:
 
 @dataclass(frozen=True, slots=True)
 class StoredUsage:
-    """CPU time and memory of a bot version, over all stored games with a measurement of the version."""
+    """CPU time and memory of a bot version, over all stored games in which the version was measured."""
 
     bot: str
     """`name@version`."""
     games: int
-    """Number of the games with a measurement."""
+    """Number of these games. A game in which the version has two seats counts twice."""
     mean_cpu_us: float
     """Mean CPU time of a game."""
     max_cpu_us: int

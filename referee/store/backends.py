@@ -1,4 +1,4 @@
-"""Provide what SQLite and PostgreSQL share: URLs of databases, locks of files, the timeout for locks, and errors as one line.
+"""Provide what SQLite and PostgreSQL share: database URLs, lock files, the timeout for locks, and one-line error messages.
 
 The module `sqlite` connects to an SQLite file, `postgres` to a PostgreSQL server.
 
@@ -9,9 +9,9 @@ A reading transaction sees the database as it was at one moment. Writing transac
 other, because each takes a lock when it begins. The lock is the write lock of the file in SQLite, and an
 advisory lock in PostgreSQL. If a transaction waits longer than `BUSY_MS` for the lock, it fails and writes nothing.
 
-In PostgreSQL, other programs can lock a table for readers too. In a league that was opened read-only, a reading transaction
-then has the same limit, so that the web pages do not hang. The reads of a tournament have no limit: the tournament goes on
-when the table is free.
+In PostgreSQL, another program can also lock a table against reading. If the league is open for reading only, a reading
+transaction waits for the table for at most `BUSY_MS` too, so that the web pages do not hang. If the league is open for
+writing, a reading transaction waits without a limit, so that a tournament continues when the table is free.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ SQLITE = "sqlite"
 POSTGRES = "postgresql+psycopg"
 _FORMS = f"{SQLITE}:///FILE or {POSTGRES}://USER@HOST/DATABASE"
 BUSY_MS = 5_000
-"""Timeout in milliseconds for locks: of writing transactions, of transactions in a read-only PostgreSQL league, and of the creation
-of an SQLite file."""
+"""Timeout in milliseconds for a lock. In SQLite, it holds for all transactions, and while a new file is prepared. In PostgreSQL, it
+holds for writing transactions, and for reading transactions if the league is open for reading only."""
 
 
 def file_url(path: Path) -> URL:
@@ -79,7 +79,8 @@ def one_line(error: DatabaseError) -> str:
 def hold_lock_file(path: Path, where: str) -> Iterator[None]:
     """Hold the lock of a file. When this process ends or is killed, the lock is free.
 
-    Raises UserError if another process has the lock, or if the file cannot be opened or locked. The message begins with `where` or `path`.
+    Raises UserError if another process has the lock (the message begins with `where`), or if the file cannot be opened or
+    locked (the message begins with `path`).
     A symbolic link is refused, because the lock file is overwritten: in a league folder from a stranger, the link could lead to
     any file of this user.
     """
@@ -98,9 +99,8 @@ def hold_lock_file(path: Path, where: str) -> Iterator[None]:
             ) from None
         except OSError as error:  # a network file system may have no locks
             raise UserError(f"{path}: the lock file cannot be locked: {error.strerror}") from error
-        with suppress(
-            OSError
-        ):  # the disk is full: the lock holds, and only the messages of others lack the number
+        # If the disk is full, the lock still holds. Only the process id is missing in the messages of other processes.
+        with suppress(OSError):
             os.truncate(descriptor, 0)
             os.write(descriptor, f"{os.getpid()}\n".encode())
         yield

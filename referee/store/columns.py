@@ -35,7 +35,7 @@ T = TypeVar("T")
 _SCORE_OFFSET = 1 << 15
 """Added to each score before packing, because a packed number must not be negative."""
 _POSITION_BITS = 32
-"""Number of bits for the position in the schedule, in the number by which games are sorted."""
+"""Games are sorted by a number whose lower bits are the position in the schedule; this is the number of these bits."""
 _RULESETS = tuple(sorted(RULESETS))
 
 
@@ -210,7 +210,7 @@ def _read_numbers(
 ) -> list[Ints]:
     """Return an array for each column, with one item for each row that `joined` selects.
 
-    All arrays have the rows in the same order, which is undefined.
+    The database chooses the order of the rows. It is the same in all arrays.
     """
     texts = (func.aggregate_strings(cast(column, String), ",") for column in columns)
     row = connection.execute(joined.add_columns(*texts)).one()

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 _MIGRATIONS = Path(__file__).with_name("migrations")
 _WRITE_TRIES = 12
-"""How often `write_patiently` tries."""
+"""The largest number of tries of `write_patiently`."""
 _TRY_S = 5.0
 """The shortest time in seconds between the starts of two tries. Without it, all tries on a full disk would be over at once."""
 _FIRST_MOMENT_MARK = -(2**64)
-"""The change mark in the first `one_moment`; each later `one_moment` counts down by one. These marks lie outside 64 bits, so no mark of a
-backend equals one."""
+"""The change mark inside the first `one_moment` context. The mark of each later context is smaller by one; a nested context keeps the outer
+mark. These marks do not fit into 64 bits, but the marks of a backend do, so they never equal each other."""
 
 
 class Backend(Protocol):
@@ -50,7 +50,8 @@ class Backend(Protocol):
     def may_exist(self) -> bool:
         """Return False if the database is known to be missing. Return True in all other cases.
 
-        Opening a missing SQLite file would create the file. Raises UserError if a folder of the file cannot be searched.
+        Opening a missing SQLite file would create the file. Raises UserError if it cannot be found out whether the file
+        exists, for example because this user may not search a folder in its path.
         """
 
     def prepare(self) -> None:
@@ -102,7 +103,7 @@ class Database:
         self.where = self._backend.where
         """See `Backend.where`."""
         self._was_open = False
-        """Whether a reading transaction has begun, which shows that the place and the login are right."""
+        """Whether a reading transaction has begun. If so, the path or the address of the database is right, and so is the login."""
         self._local = threading.local()
         """Has the attributes `connection` and `mark` in each thread that has used `one_moment`."""
         self._moment_marks = count(_FIRST_MOMENT_MARK, -1)
@@ -113,10 +114,10 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Open a transaction that only reads. Inside `one_moment`, use its transaction.
+        """Open a transaction that only reads. Inside `one_moment`, use the transaction of `one_moment` instead.
 
-        Raises StoreError if the database fails, for example because it is locked. Raises UserError if it cannot be used
-        at all, or if a text that is searched for is not Unicode.
+        Raises StoreError if the database fails, for example because it is locked. Raises UserError if the database cannot
+        be used at all, or if the caller searches for a text that is not Unicode.
         """
         if self._connection is not None:
             yield self._connection
@@ -213,7 +214,7 @@ class Database:
             _migrate(self.where, self._backend.writing, revision)
 
     def check_revision(self) -> None:
-        """Raise UserError if the database has a league, but another version of the referee made its tables."""
+        """Raise UserError if the database has a league whose schema is not the one of this version of the referee."""
         with self.reading() as connection:
             revision = _revision(connection)
         if revision is not None and revision != schema.REVISION:
@@ -226,12 +227,12 @@ class Database:
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
-        """Turn an error of SQLAlchemy, or a text that is not Unicode, inside this context into an error of the project.
+        """Turn errors of SQLAlchemy, and the error for a text that is not Unicode, into errors of the project.
 
-        An `OperationalError` becomes a StoreError, and so does a lack of connections because other threads use all of them: the
-        user has done nothing wrong, and the same command can succeed later. But if the database could not even be opened for
-        the first time, for example because of a wrong place or password, it becomes a UserError. So does every other error, for
-        example if the file is no database.
+        An `OperationalError` becomes a StoreError, because the user has done nothing wrong and the same command can succeed
+        later. For the same reason, it is a StoreError if other threads use all connections. But an `OperationalError` becomes
+        a UserError if the database could not be opened and has never been open before, for example because of a wrong path
+        or password. Every other error becomes a UserError too, for example if the file is not a database.
         """
         try:
             yield
@@ -258,10 +259,11 @@ class Database:
 
 
 def write_patiently(write: Callable[[], None]) -> None:
-    """Call `write`, which stores what cannot be made again. If the database fails, try again for about a minute.
+    """Call `write`, which stores data that would otherwise be lost. If the database fails, try again for about a minute.
 
     Only two kinds of errors lead to another try: a StoreError, and a UserError with an OperationalError as its cause. The
-    second comes from a `write` that opens the league again and finds no server. Any other error is raised at once.
+    second kind occurs if `write` opens the league and, for example, its server cannot be reached. Any other error is raised at
+    once. The error of the last try is raised too.
     """
     for _ in range(_WRITE_TRIES - 1):
         next_s = time.monotonic() + _TRY_S
@@ -307,7 +309,7 @@ def _check_known(where: str, revision: str) -> None:
 
 
 def _migrations() -> Config:
-    """Return the configuration of Alembic, which finds the migrations."""
+    """Return the configuration with which Alembic finds the migrations."""
     # Imported here because Alembic takes long to import and few commands migrate a database.
     from alembic.config import Config  # noqa: PLC0415
 

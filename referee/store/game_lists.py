@@ -1,9 +1,10 @@
-"""Find pages of played games, newest first, the last games of the schedule, and the place of one game. The caller opens the transaction.
+"""Find the played games that fit a `GameChoice`, and the place of one game in its tournament.
 
-Each public function implements the method of `League` with the same name.
+The caller opens the transaction. Each public function implements the method of `League` with the same name.
 
-These games must be found fast among a hundred thousand games. So first their keys are found, as far as possible with indexes
-alone. Then only these games are read from the tables.
+`find_games` returns one page of games, newest first. `last_results` returns the last games in schedule order. Both must be fast
+in a league with a hundred thousand games. So each first finds the keys of the games to return, as far as possible with
+indexes alone. Then it reads only these games from the tables.
 """
 
 from __future__ import annotations
@@ -63,8 +64,9 @@ def _find_keys(
     query = select(result.game_id, result.started_at_us).where(
         *_conditions_on_results(choice), *others
     )
-    # The query is used twice: to count and to find the page. With `others`, the database must run it once and keep the
-    # rows (a CTE). Without `others`, it is faster to run it twice: an index has all its columns, sorted by start.
+    # The query is used twice: to count, and to find the page. With `others`, it is a CTE, so that the database runs it only
+    # once and keeps the rows. Without `others`, it is faster to run the query twice, because the index `ix_results_newest`
+    # has the columns of the conditions and is sorted by start.
     chosen = query.cte("chosen") if others else query.subquery("chosen")
     count = select(func.count()).select_from(chosen)
     page = (
@@ -79,7 +81,7 @@ def _find_keys(
 
 
 def _conditions_on_results(choice: GameChoice) -> list[ColumnElement[bool]]:
-    """Return the conditions on the columns of `results` that are in its index."""
+    """Return the conditions on columns that are in the index `ix_results_newest` of the table `results`."""
     result = schema.results.c
     conditions: list[ColumnElement[bool]] = []
     if choice.tournament is not None:
@@ -96,7 +98,7 @@ def _conditions_on_results(choice: GameChoice) -> list[ColumnElement[bool]]:
 def _conditions_on_seats_and_faults(
     connection: Connection, choice: GameChoice
 ) -> list[ColumnElement[bool]]:
-    """Return the other conditions: the key of a chosen game must be among the keys that a query finds."""
+    """Return the other conditions. Each has a subquery that finds keys, and a chosen game must have one of these keys."""
     found: list[Select[Any]] = []
     bots = [
         queries.bot_keys(connection, text)

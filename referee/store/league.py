@@ -46,10 +46,10 @@ _LOCK = "lock"
 
 
 class League:
-    """An open league. Each method that reads or writes data does so in one transaction.
+    """An open league. Each method that reads or writes data uses one transaction, except `add_game_once`.
 
-    Methods that write raise StoreError if the database is locked, full or read-only. Methods that read raise StoreError if the
-    database fails, for example because its server has stopped.
+    Methods that write raise StoreError if the database is locked, the disk is full, or the league is open for reading only.
+    Methods that read raise StoreError if the database fails, for example because its server has stopped.
     """
 
     def __init__(self, folder: Path, database: Database, db: str | None = None) -> None:
@@ -97,15 +97,15 @@ class League:
 
     @classmethod
     def open_read_only(cls, folder: Path, *, db: str | None = None) -> Self:
-        """Open a league that is never changed; methods that write raise StoreError.
+        """Open a league for reading only; methods that write raise StoreError.
 
-        The league shows what other processes write to it meanwhile. Several threads may read from it at once.
+        Later reads see what other processes have written in the meantime. Several threads may read from the league at once.
         While an SQLite file is open, there are two more files beside it, `-wal` and `-shm`; the next command
-        that writes removes them. If this process cannot write to the folder and no process has the league open
-        for writing, SQLite reads the file as immutable: the league stays as it was. Open it again to see changes.
+        that writes removes them. If `-wal` is missing when the league is opened, and this process cannot write to the
+        folder, SQLite reads the file as immutable, that is, as if nobody changed it. Then open the league again to see changes.
 
-        Raises UserError if there is no league, if the database cannot be used, or if another version of the
-        referee made its tables. Raises StoreError if the database fails. Other arguments: see `open`.
+        Raises UserError if there is no league, if the database cannot be used, or if its schema is not the one of
+        this version of the referee. Raises StoreError if the database fails. Arguments: see `open`.
         """
         database = _database(folder, db, read_only=True)
         league = cls(folder, database, None if db is None else url_without_password(db))
@@ -119,9 +119,10 @@ class League:
         return league
 
     def explain(self, error: Exception) -> str:
-        """Return the message of an error without the path or the database address of the league, which visitors of the web pages must not see.
+        """Return the message of an error without paths and URLs of the league, because visitors of the web pages must not see them.
 
-        The paths of files in the league folder are written relative to the folder.
+        The name of the league or of its database is removed at the beginning of the message. The paths of files in the league
+        folder are written relative to the folder.
         """
         text = str(error)
         for place in (self.where, self._database.where):
@@ -157,10 +158,11 @@ class League:
     def change_mark(self) -> int:
         """Return a number that changes when something is written to the database.
 
-        Compare two marks of the same open league only for equality: if they are equal, nothing was written between
-        them. If they differ, probably something was written. An immutable file always has the same mark.
-        Inside `one_moment`, the mark never changes, because reads there do not see what is written. It differs from all marks outside.
-        This is much faster than reading a table.
+        Test two marks only for equality, and only if they come from the same `League` object. If they are equal, nothing was
+        written between the two calls. If they differ, probably something was written. The mark of a file that SQLite reads as
+        immutable never changes; see `open_read_only`. Inside `one_moment`, the mark does not change either, because reads
+        there do not see what others write; this mark differs from all marks outside. The method is much faster than
+        reading a table.
         """
         return self._database.change_mark()
 
@@ -177,7 +179,7 @@ class League:
     def one_moment(self) -> Iterator[None]:
         """Let all reads of this thread inside the context see the league as it was at one moment.
 
-        Do not write inside the context: the next reads would not see it.
+        Do not write inside the context, because later reads inside it would not see what was written.
         """
         with self._database.one_moment():
             yield
@@ -186,10 +188,12 @@ class League:
     def lock(self) -> Iterator[None]:
         """Hold the lock of the league. Only one referee at a time can hold the lock and play in the league.
 
-        The lock is a file in the league folder. The database is locked too, because a referee with
-        another league folder may use it. When this process ends or is killed, both locks are free.
-        Raises UserError if another process has one of the locks; the message names the process. Raises
-        UserError if a lock file cannot be opened or locked, and StoreError if the league is open for reading only.
+        The lock is a file in the league folder. The database is locked too, because a referee with another league
+        folder may use the same database. When this process ends or is killed, both locks are freed.
+
+        Raises UserError if another process has one of the locks (the message names the process, if it is known), if a lock
+        file cannot be opened or locked, or if the database cannot store all characters. Raises StoreError if the league is
+        open for reading only, or if the database fails.
         """
         self._database.check_writable()
         with (
@@ -201,11 +205,11 @@ class League:
     # Bots and tournaments
 
     def add_version(self, name: str, choose: Callable[[list[StoredBot]], StoredBot]) -> StoredBot:
-        """Add the version of the bot `name` that `choose` returns, unless the league has it already, and return it.
+        """Add the version of the bot `name` that `choose` returns, unless the league already has this version. Return the version.
 
-        `choose` gets all versions of the bot, in the order in which they were submitted. Until its version is added, no
-        other process adds a bot. If `choose` raises an error, nothing is added, and the error is passed on. Raises
-        UserError if the league has another version of the bot with the same label or the same content.
+        `choose` gets all versions of the bot, in the order in which they were submitted. No other process adds a bot from
+        the start of `choose` until the version is added. If `choose` raises an error, nothing is added, and the error is
+        passed on. Raises UserError if the league has another version of the bot with the same label or the same content.
         """
         with self._database.writing() as connection:
             versions = queries.bots(connection, name)
@@ -294,10 +298,12 @@ class League:
     def replace_games(
         self, tournament: str, old: Sequence[ScheduledGame], new: Sequence[ScheduledGame]
     ) -> None:
-        """Replace the last games of a stored tournament, `old`, by `new`, which must differ from `old`.
+        """Replace the games `old`, which are the last games of a stored tournament, by the games `new`.
 
-        The first game of `new` has the index of the first game of `old`. Only the matches from the first to the last one
-        that differ are written: a tournament may have many looks, and each written game needs a new key.
+        `new` must differ from `old`. Its first game must have the index of the first game of `old`. Only the matches from
+        the first to the last one that differ are written, because keys are limited: each written game needs a key, PostgreSQL
+        never uses a key again, a tournament may have many looks, and `columns` has only 24 bits for a key.
+
         Raises UserError if a game of these matches has been played.
         """
         with self._database.writing() as connection:
@@ -319,7 +325,7 @@ class League:
             return schedules.schedule(connection, tournament)
 
     def missing_games(self, tournament: str, *, limit: int) -> list[ScheduledGame]:
-        """Return the first `limit` games of a tournament that are not stored, in schedule order."""
+        """Return the games of a tournament that have no result yet, in schedule order; only the first `limit` of them."""
         with self._database.reading() as connection:
             return schedules.missing_games(connection, tournament, limit)
 
@@ -343,8 +349,8 @@ class League:
     def add_game_once(self, record: GameRecord) -> None:
         """Add a played game unless the same record is already stored; see `add_game`.
 
-        If a connection is lost during a commit, `add_game` raises StoreError although the game may be stored. A second try must
-        then succeed.
+        If a connection is lost during a commit, a StoreError is raised although the game may be stored. The caller can then
+        call this method again. It changes nothing if the record is stored.
         """
         try:
             self.add_game(record)
@@ -404,17 +410,20 @@ class League:
             return read_result_columns(connection, tournament)
 
     def machines(self, *, tournament: str | None = None) -> list[StoredMachine]:
-        """Return the machines that have played, in the order of their first game. None means all tournaments."""
+        """Return the machines that have played in a tournament, or in any tournament if `tournament` is None.
+
+        They are in the order in which the league stored the first game of each machine.
+        """
         with self._database.reading() as connection:
             return queries.machines(connection, tournament)
 
     def note_hosts(self, tournament: str, hosts: Sequence[StoredHost]) -> None:
-        """Store the figures of all hosts of a run of a stored tournament on a cluster, in place of those stored before."""
+        """Store the figures of all hosts of the cluster on which a tournament runs. Remove the tournament's older figures."""
         with self._database.writing() as connection:
             writes.note_hosts(connection, tournament, hosts)
 
     def hosts(self, tournament: str) -> list[StoredHost]:
-        """Return the hosts in a tournament's last run on a cluster, by address; an empty list if it had none."""
+        """Return the hosts in a tournament's last run on a cluster, sorted by address; an empty list if there was no such run."""
         with self._database.reading() as connection:
             return queries.hosts(connection, tournament)
 
@@ -433,8 +442,9 @@ class League:
     ) -> tuple[list[GameResult], int]:
         """Return the results of the last `limit` chosen games, and the number of all chosen games.
 
-        The results are in the order of `results`, with free games last. None means no limit. With a small limit, this is fast
-        with a hundred thousand games.
+        "Last" means at the end of the order of `results`, in which free games come after all others. The returned results have
+        the same order. If `limit` is None, all chosen games are returned. With a small limit, this is fast with a hundred
+        thousand games.
         """
         with self._database.reading() as connection:
             return game_lists.last_results(connection, choice, limit)
@@ -477,12 +487,14 @@ class League:
             return queries.fault_counts(connection, tournament, bot)
 
     def stray_games(self, *, tournament: str | None = None) -> set[str]:
-        """Return the ids of games with a row that the referee never writes, because the row contradicts other tables.
+        """Return the ids of games with a row that contradicts another table. The referee never writes such a row.
 
-        The game has another tournament in `results` than in `matches`, or a row in `faults` for a seat without a row in `seats`.
+        Two contradictions are found. The game has another tournament in `results` than in `matches`. Or it has a row in `faults`
+        for a seat that has no row in `seats`.
 
         Args:
-            tournament: only games of this tournament, by `matches` or by `results`; None for all games, free games included.
+            tournament: only games of this tournament; None for all games, free games included. In the first case, it is enough
+                that one of the two tables names this tournament. In the second case, `matches` must name it.
         """
         with self._database.reading() as connection:
             return queries.stray_games(connection, tournament)
@@ -506,7 +518,7 @@ class League:
             return queries.checkpoint(connection, name)
 
     def keep_checkpoint(self, name: str, content: bytes) -> None:
-        """Save a checkpoint. An older checkpoint with the name is replaced."""
+        """Save a checkpoint. It replaces the older checkpoint of the same name, if there is one."""
         with self._database.writing() as connection:
             writes.keep_checkpoint(connection, name, content)
 
