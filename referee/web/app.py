@@ -1,11 +1,11 @@
 """Serve the pages of a league over HTTP.
 
-A page is rendered and compressed once for all visitors. After a change of the league it is made again, at most 30 s
-later.
+A page is rendered and compressed once for all visitors. After the league has changed, the next request for the page makes it again. But
+no page is made again before its delay of at most 30 s is over (see `cache`).
 
-`Guard` refuses requests that are not for this server, and forbids everything that its pages do not need. A web page of a stranger can
-give its own name the address of this machine, and then read what the server answers (DNS rebinding). The browser still sends the
-stranger's name in the header Host, so only known names are answered.
+`Guard` refuses requests that are not for this server, and forbids everything that its pages do not need. A stranger can make the host
+name of a web site point to the address of this machine. Then a page of this site can read what this server answers (DNS rebinding).
+But the browser still sends the stranger's host name in the header Host. So the server answers only requests with a known host name.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _AGAIN_S = 5
 _HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::[0-9]*)?")
 """A header Host: a name or an address, IPv6 in brackets, and perhaps a port."""
 _REFUSED_GZIP = re.compile(rb"gzip\s*;\s*q=0(\.0*)?\s*(,|$)", re.IGNORECASE)
-"""Found in a header Accept-Encoding that refuses gzip."""
+"""This pattern is found in a header Accept-Encoding if the header refuses gzip."""
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -75,7 +75,7 @@ def create_app(
         views: the league to show.
         lobby: the games with people.
         hosts: the accepted values of the header Host, without a port. `*` accepts all.
-        events: answers a request with a stream of the changes of the league.
+        events: the endpoint that tells open pages, by a stream of events, when the league has changed.
     """
     handlers = (NotFoundError, RefereeError, HTTPException, NotReadyError, Exception)
     app = Starlette(
@@ -87,7 +87,7 @@ def create_app(
 
 
 def _list_routes(endpoints: _Endpoints, lobby: Lobby, events: Endpoint) -> list[BaseRoute]:
-    """Return the addresses that the server knows, with what answers each."""
+    """Return the routes of the server: each address, and what answers the requests for it."""
     page = endpoints.page
     return [
         Route("/", endpoints.league),
@@ -113,10 +113,10 @@ class _Endpoints:
         self._views = views
         self._kept = Cache(views.league.change_mark, time.monotonic, limit=_KEPT_PAGES)
         self._first = WeakValueDictionary[Hashable, asyncio.Lock]()
-        """Maps the key of each page that is being made for the first time to a lock. A request that waits for it needs no thread."""
+        """The locks of pages that are being made for the first time, by the key of the page. A request that waits for a lock needs no thread."""
 
     def page(self, make: Callable[..., Page]) -> Endpoint:
-        """Return an endpoint that shows a page. `make` gets the parts of the page's path by name."""
+        """Return an endpoint that shows a page. `make` gets the parameters of the path as keyword arguments."""
 
         async def respond(request: Request) -> Response:
             return await self._show(
@@ -153,10 +153,10 @@ class _Endpoints:
     async def _show(
         self, request: Request, make: Callable[[], Page], query: Hashable = ()
     ) -> Response:
-        """Return a page, made anew if the kept one is outdated. `query` is what the page depends on besides its path.
+        """Return a page. Make it anew if the kept one is outdated and its delay is over.
 
-        While a page is made for the first time, other requests for it wait here: if they waited in the cache, each would block one of the
-        few threads.
+        `query` is what the page depends on besides its path. While a page is made for the first time, other requests for it wait here
+        and not in the cache. In the cache, each of them would block one of the few threads.
         """
         key = (_path(request), query)
         turn = nullcontext() if key in self._kept else self._first.setdefault(key, asyncio.Lock())
@@ -188,7 +188,8 @@ def _handle_error(league: League, _request: Request, error: Exception) -> Respon
 class Guard:
     """Refuse requests for unknown hosts and methods, and add the headers of `_HEADERS` to every response, also to errors.
 
-    It also removes a header Accept-Encoding that refuses gzip: Starlette compresses if it has the word gzip, even with `q=0`.
+    It also removes a header Accept-Encoding that refuses gzip. Otherwise Starlette would compress the response, because it only looks for the
+    word gzip in this header, and finds it also in `gzip;q=0`.
 
     Args:
         app: answers all other requests.
@@ -224,7 +225,7 @@ class Guard:
         await (self._refuse(Request(scope)) or self._app)(scope, receive, send_with_headers)
 
     def _refuse(self, request: Request) -> Response | None:
-        """Return the response to a request that is not for the application; None for any other request."""
+        """Return an error page if the application must not get the request; otherwise None."""
         host = _HOST.fullmatch(request.headers.get("host", ""))
         if host is None:
             return _problem(400, "The header Host of this request is not a name or an address.")
@@ -240,7 +241,11 @@ class Guard:
 
 
 def _path(request: Request) -> str:
-    """Return the path of an address. `request.url` may be made from the header Host, so its path could be another one."""
+    """Return the path of a request.
+
+    The path of `request.url` can differ from it: Starlette 1.0 makes this URL from any text in the header Host, and Starlette 1.10 escapes
+    some characters of the path.
+    """
     path: str = request.scope["path"]
     return path
 
@@ -264,8 +269,8 @@ class _Rendered:
         """Return the page, or only its headers if the browser has it.
 
         `live.js` reads the header `x-newer-in-s`: after this time in seconds it loads an outdated page again. The header is
-        empty if the page is up to date. It is never missing, because after a response with status 304 a browser keeps
-        each header of the page that the response does not have.
+        empty if the page is up to date. It is always sent, because after a response with status 304 a browser uses the old
+        value of each header that this response lacks.
         """
         headers = {
             "etag": self.etag,
@@ -282,7 +287,7 @@ class _Rendered:
 
 
 class _Assets(StaticFiles):
-    """The files of the package. Their addresses have the version, so browsers can keep them."""
+    """The files of the package. Their addresses contain the version of the package, so browsers can keep the files for a day."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         """Return the response with a file. Raises HTTPException if there is no such file."""

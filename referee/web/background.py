@@ -1,7 +1,9 @@
-"""Compute ratings and rating histories in threads of their own, so that pages do not wait: 100,000 games, or 200 bots, take up to a minute.
+"""Compute ratings and rating histories in threads of their own, so that pages do not wait for them.
 
-A report waits for both, so the thread of the report computes them itself. In another thread, its `League.one_moment` would have no effect, and
-after Ctrl-C Python would wait until that thread ends.
+The computation takes up to a minute for 100,000 games or for 200 bots.
+
+A report needs the complete figures, so the thread that writes the report computes them itself. It reads the league inside
+`League.one_moment`, which has no effect in another thread. And after Ctrl-C, Python would wait until the other thread ends.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ _MANY = 2_000
 _HEAD_START_S = 0.5
 """A long computation begins after this delay, so that the page that needs it is sent first."""
 _TAIL = 1_000
-"""Number of games at the end that are rated again after each change. Games can be stored in another order than that of the
-schedule, so a new game may come before some of them."""
+"""For the histories, this number of games at the end of the schedule order is rated again after each change. Games can be stored in
+another order, so a new game may have its place before some of the games that are already rated."""
 SOON_S = 1.0
 """While ratings or histories are computed, a page that needs them may be made again after this time."""
 Result = TypeVar("Result")
@@ -59,7 +61,7 @@ def _carry_out(
             computation.set_result(compute())
         else:
             Thread(target=_carry_out, args=(computation, compute, None)).start()
-    except BaseException as error:  # noqa: BLE001 - `result` raises it again
+    except BaseException as error:  # noqa: BLE001 - `computation.result()` raises it again
         computation.set_exception(error)
 
 
@@ -84,16 +86,17 @@ class BackgroundRatings:
         """The result of the last computation that has finished."""
         self._checkpoint: bytes | None = None
         self._again_at_s = 0.0
-        """The monotonic time from which a new computation may begin for a caller that does not wait without a limit."""
+        """The monotonic time from which a new computation may begin. It does not apply to a caller that waits without a limit."""
 
     def rate(
         self, games: ResultColumns, analysed: dict[str, Analysis], patience_s: float | None
     ) -> RatedGames:
-        """Return the ratings after `games` when the intervals of `analysed` are computed too.
+        """Compute and return the ratings after `games`, together with the intervals of `analysed`.
 
-        If the computation is not finished after `patience_s`, or may not begin yet (see `DELAY_FACTOR`), return the result of the last
-        one that has finished, perhaps for other games. If there are many games and no checkpoint, do so at once, unless
-        `patience_s` is None. The computation goes on. A later call with the same object `games` returns its result.
+        If this computation is not finished after `patience_s`, or may not begin yet (see `DELAY_FACTOR`), return the result of the last
+        computation that has finished, perhaps for other games. If there are many games and no checkpoint, do not wait at all,
+        unless `patience_s` is None. A computation that has begun goes on. When it is finished, a call with the same object `games`
+        returns its result.
 
         Args:
             games: the selected games, in schedule order.
@@ -153,7 +156,7 @@ class BackgroundRatings:
         )
         self._checkpoint = newer or self._checkpoint
         for analysis in analysed.values():
-            analysis.bots()  # an analysis keeps its resamples, from which it computes all intervals
+            analysis.bots()  # this makes the resamples, which the analysis keeps for all intervals
         now_s = time.monotonic()
         self._again_at_s = now_s + min(DELAY_FACTOR * (now_s - began_s), MAX_DELAY_S)
         self._finished = RatedGames(games, analysed, ratings)
@@ -193,8 +196,8 @@ class HistoryKeeper:
     def get(self, patience_s: float | None) -> Histories | None:
         """Return the newest histories; None if there are none yet.
 
-        They are outdated if the computation takes longer than `patience_s`. They can also be outdated soon after the end of a
-        computation, because the next one begins only after a delay (see `DELAY_FACTOR`).
+        They may be outdated, either because a new computation takes longer than `patience_s`, or because it may not begin yet:
+        it begins only when a delay after the end of the last computation is over (see `DELAY_FACTOR`).
 
         Args:
             patience_s: how long to wait for a computation, in seconds; None to wait without a limit, and to compute in this thread.

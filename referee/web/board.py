@@ -1,7 +1,7 @@
 """Make the data of the board: one file for each finished game, and one file with the sentence patterns of all games.
 
-The files are classic scripts, because a page that was opened from a folder may load nothing else. `static/board.js` reads
-them. The data say which cards each event moved, so the script does not need to know which moves are legal.
+The files are classic scripts, because a browser refuses `fetch` and module scripts in a page that was opened from a folder.
+`static/board.js` reads them. The data say which cards each event moved, so the script does not need to know which moves are legal.
 
 For a game that a person plays, the page gets the data move by move. These data hide the cards that the person may not see.
 """
@@ -102,7 +102,7 @@ def board_data(record: GameRecord) -> dict[str, Any]:
 
 
 def result_data(record: GameRecord) -> dict[str, Any]:
-    """Return `result` of `board_data`."""
+    """Return the value of the key `result` of `board_data`."""
     return {
         "termination": record.termination.value,
         "scores": list(record.scores),
@@ -120,7 +120,7 @@ def move_data(decision: Decision, move: Move, events: tuple[Event, ...]) -> list
 def seat_data(view: View, ruleset: str, names: Sequence[str]) -> dict[str, Any]:
     """Return the start of a game as one seat sees it, as a JSON value.
 
-    The keys are `seat`, and `ruleset`, `bots` and `start` of `board_data`. In the hands of other seats, all cards are hidden.
+    The keys are `seat`, and as in `board_data` also `ruleset`, `bots` and `start`. In the hands of other seats, all cards are hidden.
 
     Args:
         view: the view of the seat before the first move.
@@ -140,8 +140,9 @@ def seat_data(view: View, ruleset: str, names: Sequence[str]) -> dict[str, Any]:
 def decision_data(number: int, decision: Decision, view: View) -> dict[str, Any]:
     """Return a decision with its legal actions, as a JSON value.
 
-    The keys are `number`, `kind` (an index in `decisions` of `phrases_script`) and `choices`. Each choice has a `text`. The
-    choice of a layer also has `layer`, a draw from the display has `slot`, and a draw from the deck has `deck`.
+    The keys are `number`, `kind` (an index in `decisions` of `phrases_script`) and `choices`. Each choice has a `text`. A
+    choice that plays a layer, or snatches one from the ghost, also has `layer`. A draw from the display has `slot`, and a draw
+    from the deck has `deck`.
 
     Args:
         number: the number of the decision in the game, from 1.

@@ -33,7 +33,7 @@ from referee.web.views import MEASURED, STDERR_HIDDEN, LeagueViews, hide_detail
 _MET = 10
 """Maximum number of games on the page of two bots."""
 _EVIDENCE = 20
-"""Maximum number of faults whose evidence is on the page of a bot: those that were stored last."""
+"""The page of a bot shows the evidence of at most this number of faults. They are the faults that were stored last."""
 _QUICK = 500
 """With more games, the rating history takes more than a third of a second. Then it has a page of its own."""
 
@@ -41,8 +41,8 @@ _QUICK = 500
 def bot_page(views: LeagueViews, links: Links, bot: str) -> Page:
     """Return the page of a version of a bot.
 
-    On a server, all figures are those of the league. In a report, the figures of ratings, results, faults and decisions are those
-    of the tournament; `about`, `versions` and `usage` are those of the league there too.
+    On a server, all figures are those of the league. In a report, ratings, results, faults and times of decisions are those of the
+    tournament. But `about`, `versions` and `usage` are those of the league in a report too.
 
     Args:
         views: the league.
@@ -65,7 +65,7 @@ def bot_page(views: LeagueViews, links: Links, bot: str) -> Page:
             **_describe_results(views, links, choice, name),
             **_describe_faults(views, links, choice, name),
             **_describe_resources(views, links, choice, name),
-            # last, because the computation of ratings slows down everything beside it
+            # last, because this starts the computation of ratings, which slows down all other threads
             **_describe_ratings(views, links, choice, name),
         },
     )
@@ -145,7 +145,7 @@ def _opponents(analysed: Mapping[str, Analysis], links: Links, bot: str) -> list
 def history_page(views: LeagueViews, links: Links, bot: str) -> Page:
     """Return the page of the rating history of a bot. Raises NotFoundError if the league has no such bot.
 
-    The page says how far the computation is if that is not finished after `views.patience_s`.
+    If no history is computed after `views.patience_s`, the page says which share of the games the computation has rated.
     """
     name, choice = str(look_up_bot(views.league, bot).bot), GameFilter(tournament=links.report)
     return Page(
@@ -213,7 +213,7 @@ def _history(
     *,
     patience_s: float | None = None,
 ) -> list[dict[str, Any]] | None:
-    """Return for each ruleset its name, a chart and a table. Return None if `LeagueViews.history` returns None."""
+    """Return the name of each ruleset with a chart and a table. Return None if there is no history after `patience_s` seconds."""
     rows = views.history(choice, bot, patience_s=patience_s)
     if rows is None:
         return None
@@ -226,7 +226,7 @@ def _history(
 
 
 def _build_log(views: LeagueViews, bot: StoredBot) -> str:
-    """Return the output of the bot's build; empty if there is none, or if this user must not read it."""
+    """Return the output of the bot's build; empty if there is none, or if this process cannot read its file."""
     try:
         return Roster.for_reading(views.league).build_log(bot.bot)
     except OSError:

@@ -1,7 +1,8 @@
-"""Keep what pages are made of until the league changes.
+"""Keep pages, and the values from which they are made, until the league changes.
 
-A value may be made from other values, also from values of another cache: a page is made from ratings. These values are its
-inputs. If an input was outdated when it was used, the new value is outdated too. It can be made again when the input can.
+A value may be made from other values, also from values of another cache. For example, a page is made from ratings. These other values
+are the inputs of the value. If an input was outdated when it was used, the new value is outdated too. The new value can be made
+again when its own delay is over and one of the outdated inputs can be made again.
 """
 
 from __future__ import annotations
@@ -17,18 +18,22 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 Value = TypeVar("Value")
 
 DELAY_FACTOR = 20
-"""The delay before a value is made again, as a multiple of the time that it took: a value takes a twentieth of a core."""
+"""Before a value is made again, there is a delay of this multiple of the time in which it was made. So it takes about a twentieth of a core."""
 MAX_DELAY_S = 30.0
 """The longest delay. A value that takes more than 1.5 s to make gets more than a twentieth of a core."""
 _MAKING_S = 1.0
-"""If another thread makes a value anew, the outdated one is used, and is expected to be replaced after this time."""
+"""An outdated value is used while another thread makes it anew, and after `make` has raised NotReadyError. The new value is expected
+after this time."""
 
 _OUTDATED_INPUTS: ContextVar[list[float] | None] = ContextVar("_OUTDATED_INPUTS", default=None)
 """While a value is made, the times at which its outdated inputs can be made again. None while no value is made."""
 
 
 def note_outdated_input(again_at_s: float) -> None:
-    """Say that the value that is being made has an outdated input that no `Cache` keeps.
+    """Note that the value that is being made has an outdated input.
+
+    `Cache` calls this for the values that it returns. Other code calls it for an input that is missing, or that no `Cache` keeps. If no
+    value is being made, nothing happens.
 
     Args:
         again_at_s: when the input can be made anew, on the clock of the cache.
@@ -102,8 +107,9 @@ class Cache:
     ) -> Kept[Value]:
         """Return the value of `key`. Call `make` if there is no value, or if it is outdated and its delay is over.
 
-        The delay begins when a value was made; see `DELAY_FACTOR`. While another thread calls `make`, or if `make` raises
-        NotReadyError, the outdated value is returned. Any other error of `make` is raised, and not kept.
+        The delay begins when the value has been made; see `DELAY_FACTOR`. While another thread calls `make`, or if `make` raises
+        NotReadyError, the outdated value is returned. Any other error of `make` is raised. Then the value is forgotten, and the
+        next call of `look_up` calls `make` again.
 
         Args:
             key: the key.
@@ -127,7 +133,7 @@ class Cache:
                 entry.lock.release()
         elif entry.mark is None:
             raise NotReadyError
-        else:  # another thread only compares the mark, or makes the value anew and may need long
+        else:  # another thread has the lock: it compares the mark, or makes the value anew, which may take long
             is_current = entry.is_current(self._read_mark())
             value, again_at_s = entry.value, self._now_s() + _MAKING_S
         if not is_current:
@@ -136,7 +142,7 @@ class Cache:
         return Kept(cast("Any", value), newer_in_s)
 
     def _update(self, key: Hashable, entry: _Entry, make: Callable[[], object]) -> bool:
-        """Make the value again if it is outdated and its delay is over. Return True if it is up to date then."""
+        """Make the value again if it is outdated and its delay is over. Return True if the value is up to date afterwards."""
         mark = self._read_mark()
         is_current = entry.is_current(mark)
         if entry.mark is not None and (is_current or self._now_s() < entry.again_at_s):

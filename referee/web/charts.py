@@ -19,7 +19,7 @@ Spec = dict[str, Any]
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 """Tells the language of the specification. Nothing is loaded from there."""
 _SIGMAS = 2
-"""Half the width of the band around mu, as in the diagram of `referee ratings --history`."""
+"""On each side of mu, the band has a width of this number of sigmas, as in the diagram of `referee ratings --history`."""
 _ROW_HEIGHT = 28
 _HEIGHT = 260
 
@@ -28,8 +28,8 @@ def intervals(rows: Sequence[RatingRow]) -> Spec:
     """Return a chart of the fit of each bot with its 95 % interval, in the order of the rows.
 
     Args:
-        rows: the ratings of one ruleset. A bot without an interval is only a point. If an end of the interval is open, the
-            line ends at the point.
+        rows: the ratings of one ruleset. A bot without an interval is only a point. If one end of the interval is not known,
+            the line ends at the point on that side.
     """
     values = [
         {
@@ -48,8 +48,8 @@ def intervals(rows: Sequence[RatingRow]) -> Spec:
         "axis": {"title": None, "labelLimit": 150, "grid": True},
     }
     return _chart(
-        "The fit of each bot with its 95 % interval, best bot first. A line that ends at its point has no known end there."
-        " The table has the same figures.",
+        "The fit of each bot with its 95 % interval, best bot first. If a line ends at its point,"
+        " the end of the interval on that side is not known. The table has the same figures.",
         values,
         height=_ROW_HEIGHT * len(rows),
         encoding={"y": bots},

@@ -8,23 +8,25 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 class Connection(H11Protocol):
-    """A browser's connection, which is closed if there are too many, or if no request comes.
+    """A connection of a browser. It is closed if too many connections are open, or if no request comes in time.
 
-    It is closed at once if `limit_concurrency` connections are open, itself included, or if the first request, or a further one,
-    does not come for `timeout_keep_alive` seconds, even if a part of it has come.
-    Both are settings of uvicorn. Without this class, uvicorn keeps connections above the limit open and replies with status 503. Its
-    timeout begins only after a response, and ends with the first byte of the next request. So connections without a request would
-    take all file descriptors of the server.
+    A new connection is closed at once if `limit_concurrency` connections are open, itself included. An open connection is closed
+    `timeout_keep_alive` seconds after it was opened, or after the first byte of a further request, unless the headers of the request are
+    complete by then. `limit_concurrency` and `timeout_keep_alive` are settings of uvicorn.
+
+    Without this class, uvicorn keeps connections above the limit open, and replies with status 503. Its own timeout begins only after a
+    response, and ends with the first byte of the next request. So connections without a complete request would take all file
+    descriptors of the server.
     """
 
     _next_request: asyncio.TimerHandle | None = None
-    """Closes the connection if the next request does not come. None during a request, and between a response and the next byte."""
+    """Closes the connection if the request does not come in time. None during a request, and after a response until the next byte comes."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Note a new connection, or close it if there are too many."""
         super().connection_made(transport)
         if self.limit_concurrency is not None and len(self.connections) >= self.limit_concurrency:
-            # `connection_lost` comes later; until then the others would get status 503
+            # uvicorn calls `connection_lost` only later. If this connection counted until then, others would get status 503.
             self.connections.discard(self)
             transport.abort()
         else:

@@ -1,7 +1,7 @@
 """Decide which names and addresses a request may use for the server, and write the server's address as browsers do.
 
 A user can write an address in many ways: `0`, `127.1` and `2001:DB8:0:0:0:0:0:1` are addresses too. A browser writes each address in
-one way only. So addresses are compared as numbers. The address at which the server listens is accepted too, besides what the user wrote.
+one way only. So addresses are compared as numbers. Requests may use what the user wrote, and also the address at which the server listens.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ class KnownHosts(Container[str]):
 
     Args:
         host: the name or address that the user has given.
-        listening: the address at which the server listens. If it stands for all addresses of the machine, such as `0.0.0.0`, the
-            machine's name is known, and so is every address: an attack by DNS rebinding sends a host name, never an address.
+        listening: the address at which the server listens. If it stands for all addresses of the machine, as `0.0.0.0` does, the
+            name of the machine and all addresses are accepted too. To accept every address is safe, because an attack by DNS
+            rebinding sends a host name, never an address.
     """
 
     def __init__(self, host: str, listening: str) -> None:

@@ -31,15 +31,14 @@ from referee.web.sitting import Sitting
 YOU = "you"
 """In the form, the value of the place that the person takes. The value of a bot is `name@version`, so it is never this word."""
 SEATS = max(rules.max_players for rules in RULESETS.values())
-"""The number of players in the form."""
+"""The number of places in the form, one for each possible player."""
 _EXAMPLE_SEATS = 4
 GAMES = 4
 """The limit of games that are played at the same time."""
 KEPT = 20
 """How many ended games the lobby keeps when a new game starts. Older ended games are forgotten."""
 AWAY_S = 300.0
-"""If no page has waited for news of a game for this time, in seconds, and `GAMES` games are being played, a new game may take its
-place."""
+"""If `GAMES` games are being played, a new game may replace a game from which no page has requested news for this time, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +49,8 @@ class Wish:
     """The name of the person."""
     ruleset: str
     seats: tuple[str, ...]
-    """`SEATS` values, clockwise: `YOU`, a bot as `name@version`, or nothing. Empty places are left out, and the first other one is
-    seat 0."""
+    """The players at the `SEATS` places of the form, clockwise: each is `YOU`, a bot as `name@version`, or empty. Empty places are left
+    out of the game. The first place that is not empty is seat 0."""
     store: bool
     """Whether the league stores the finished game."""
 
@@ -127,7 +126,7 @@ class Lobby:
         store = partial(self._store, order.person) if wish.store else None
         try:
             self._games[sitting_id] = Sitting(order, store, self.explain)
-        except (OSError, RuntimeError) as error:  # no descriptors or threads
+        except (OSError, RuntimeError) as error:  # no file descriptor or thread was free
             raise RefereeError(f"the game cannot be started: {error}") from error
         return sitting_id
 

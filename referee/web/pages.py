@@ -38,14 +38,15 @@ NEWEST = 10
 PAGE_SIZE = 50
 """Number of games on a page of the list of games."""
 _ARCHIVED = 300
-"""The page offers no archive of a larger tournament, because packing it takes more than a second; it names the command."""
+"""For a tournament with more games, the page offers no archive, because packing it takes more than a second. Instead, the page names the
+command that writes the archive."""
 
 _VALUES = {
     "ruleset": tuple(RULESETS),
     "cause": tuple(each.value for each in Cause),
     "termination": tuple(each.value for each in Termination),
 }
-"""The possible values of the fields of `GameChoice` that have a fixed list."""
+"""Maps each field of `GameChoice` that has a fixed list of values to this list."""
 
 
 def league_page(views: LeagueViews, links: Links) -> Page:
@@ -109,8 +110,9 @@ def games_page(views: LeagueViews, links: Links, choice: GameChoice, number: int
 def game_page(views: LeagueViews, links: Links, game_id: str) -> Page:
     """Return the page of a stored game: result, faults and replay. Raises NotFoundError if there is no such game.
 
-    If the record is damaged or must not be shown yet, the page says so. A report writes no page of a game that must not be shown yet.
-    For a report, the page also has the value `board`: what `board_data` returns, or None if the record is damaged.
+    If the record is damaged, or if its replay must not be shown yet, the page says so. A report has no page of a game whose replay must
+    not be shown yet. In a report, the value `board` is what `board_data` returns, or None if the record is damaged. On a server, it is
+    always None.
     """
     values: dict[str, Any] = {"game_id": game_id, "head": None, "seats": [], "charges": []}
     values |= {"log": None, "board": None, "problem": None, "stderr_hidden": None}
@@ -151,10 +153,10 @@ def _game_values(record: GameRecord) -> dict[str, Any]:
 
 
 def read_choice(query: Iterable[tuple[str, str]]) -> tuple[GameChoice, int]:
-    """Return the filter and the page number of an address's query. An empty value does not restrict the games.
+    """Return the filter and the page number from the query of an address. An empty value does not restrict the games.
 
-    Raises UserError for an unknown key, for a key that is given more than once, for a page that is no number, and for an
-    unknown ruleset, cause or termination. Names of bots and tournaments are not checked.
+    Raises UserError for an unknown key, for a key that is given more than once, for a page that is not a number from 1 with at most
+    9 digits, and for an unknown ruleset, cause or termination. Names of bots and tournaments are not checked.
     """
     keys = ("page", *(field.name for field in fields(GameChoice)))
     given: dict[str, str] = {}
@@ -202,7 +204,7 @@ def _filters(views: LeagueViews, choice: GameChoice) -> list[FilterField]:
 
 @dataclass(frozen=True, slots=True)
 class RulesetPart:
-    """The standings and the crosstable of a ruleset of a tournament."""
+    """What the page of a tournament shows for one ruleset from its ratings: standings, chart of intervals, crosstable and deviations."""
 
     ruleset: str
     standings: Table
@@ -241,7 +243,7 @@ def tournament_page(views: LeagueViews, links: Links, name: str) -> Page:
             "luck": tables(LuckRow, views.luck(choice), links, "Luck"),
             "commitments": _commitments(tournament),
             "has_archive": _has_archive(tournament),
-            # last, because the computation of ratings slows down everything beside it
+            # last, because this starts the computation of ratings, which slows down all other threads
             "rulesets": _rulesets(views, links, choice),
             **_describe_verdicts(views, links, choice),
         },
