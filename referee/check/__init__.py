@@ -41,10 +41,11 @@ class Finding:
     expected: str = ""
     """For a failed step, what should have happened."""
     output: str = ""
-    """For a failed step, the end of the output of the bot or of its build, as printable text."""
+    """For a failed step, what was printed, as printable text: the end of the bot's output, or the first and the last lines
+    of its fetch and build."""
     symptom: str = ""
-    """For a failed step, what went wrong, without the place in the game, such as `crash` or `play: illegal`; empty if it is not
-    known. Two steps with the same symptom and the same end of the output have probably failed by the same mistake."""
+    """For a failed step, what went wrong, such as `crash` or `play: illegal`. It does not say where in the game. Empty if it
+    is not known. If two steps have the same symptom and the same end of the output, the reason is probably the same mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,7 @@ class Report:
 
 
 LEFT_OUT = "left out"
-"""The reason in the finding of a step that was skipped because the user did not choose it."""
+"""The text in `Finding.happened` if a step was skipped because the user did not choose it."""
 
 
 class StepFailure(Exception):

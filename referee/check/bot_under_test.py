@@ -1,4 +1,4 @@
-"""Start, measure and end processes of the bot under test. The processes are ended even if a step fails."""
+"""Start, measure and end processes of the bot under test. `BotUnderTest.run` ends its process even if a step fails."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from referee.rules.actions import DecisionKind
 from referee.sandbox.launcher import Launcher
 
 _INTERVAL_S = 0.1
-"""Seconds between two measurements of a process tree."""
+"""Seconds between two measurements of a process and its descendants."""
 _OUTPUT_BYTES = 4096
 """The message of a failed step shows at most this many bytes from the end of the bot's standard output."""
 
@@ -34,10 +34,13 @@ class Measurements:
         self._cpu_s: dict[tuple[int, float], float] = {}
         """The last measured CPU time of each process, in seconds. A key is the process id and the start time."""
         self._memory_bytes = 0
-        """The largest memory use of a process tree so far."""
+        """The largest memory use so far of one bot process together with its descendants."""
 
     def add_decision(self, kind: DecisionKind, elapsed_us: int) -> None:
-        """Add the time of one decision. The bot must not have played several games at once during the decision."""
+        """Add the time of one decision.
+
+        The bot must not play several games at once during the decision, because the time could include other decisions.
+        """
         self._elapsed_us[kind].append(elapsed_us)
 
     @asynccontextmanager
@@ -84,7 +87,7 @@ class Measurements:
 
 
 def _latency(kind: DecisionKind, sorted_us: Sequence[int]) -> Latency:
-    """Return the number, the median, the 95th percentile and the maximum of the sorted times of all decisions of a kind."""
+    """Return the `Latency` of one kind of decision from the times of all its decisions, in ascending order."""
     count = len(sorted_us)
     p50_us, p95_us = (sorted_us[count * percent // 100] for percent in (50, 95))
     return Latency(kind, count, p50_us, p95_us, sorted_us[-1])
@@ -101,13 +104,13 @@ class BotUnderTest:
     measurements: Measurements
     launcher: Launcher
     logs: LogSettings | None = None
-    """Where to write what the bot prints; None for nowhere."""
+    """Where to write the logs of the processes; None to write no logs."""
 
     async def start(self) -> BotProcess:
         """Start a process of the bot and wait for its hello. The caller must stop the process.
 
-        Raises `Forfeit` if the bot fails before its hello or says a wrong one, and `VoidGame` if the machine lacks
-        resources.
+        Raises `Forfeit` if the program cannot be started, fails before its hello, or sends no valid hello in time. Raises
+        `VoidGame` for the same reasons as `BotProcess.start`, for example if the machine lacks resources.
         """
         return await BotProcess.start(
             self.spec,
@@ -122,9 +125,9 @@ class BotUnderTest:
     async def run(self) -> AsyncIterator[BotProcess]:
         """Start and measure a new process of the bot. The end of the context ends the process tree.
 
-        Raises `StepFailure` if the bot does not start. If the body of the context raises a `StepFailure`, the
-        end of the bot's standard error becomes the `output` of the failure. If standard error is empty, the end
-        of standard output becomes the `output`.
+        Raises `StepFailure` if `start` raises `Forfeit`. Passes on a `VoidGame` of `start`. If the body of the context raises a
+        `StepFailure`, the end of the bot's standard error replaces the `output` of the failure. If standard error is
+        empty, the end of standard output replaces the `output`.
         """
         try:
             process = await self.start()

@@ -13,7 +13,7 @@ from referee.store import StoredBot
 from referee.store.league import League
 
 PERSON = "person"
-"""The version and the language of a person among the bots of a league; see `person_id`."""
+"""Stands in the fields `version` and `language` of a person's entry among the bots of a league; see `person_id`."""
 
 
 def versions_of(league: League, name: str) -> Sequence[StoredBot]:
@@ -28,7 +28,8 @@ def find_bot(league: League, text: str) -> StoredBot:
         league: the league to search.
         text: `name@version`, or only `name` for the newest version that is not retired.
 
-    Raises `NotFoundError` if there is no such bot or version. If the bot exists, the message lists its versions.
+    Raises `NotFoundError` if there is no such bot or version, or if `text` is only a name and all its versions are
+    retired. If the name is that of a bot in the league, the message lists the bot's versions.
     """
     name, at, version = text.partition("@")
     versions = versions_of(league, name)
@@ -59,9 +60,9 @@ def find_bot(league: League, text: str) -> StoredBot:
 
 
 def look_up_bot(league: League, text: str) -> StoredBot:
-    """Do the same as `find_bot`, but find also a bot that has only retired versions.
+    """Return the version that `text` names, as `find_bot` does, but accept also a name with only retired versions.
 
-    If `text` is the name of such a bot, return the newest version of this bot.
+    For such a name, return the newest version. The name of a person is such a name.
     """
     versions = versions_of(league, text)
     if versions and all(row.retired_at_us is not None for row in versions):

@@ -15,7 +15,7 @@ from referee.bots.manifest import FILE_NAME, Manifest, Variant, load_manifest
 from referee.errors import UserError, copy_errors, cut_lines
 
 FOLDER = "bot"
-"""The name of the folder with the files of a bot, in the folders where copies are made."""
+"""The name of the subfolder that has the bot's files, in the folder of a copy and in temporary folders."""
 _FIRST_LINES, _LAST_LINES = 15, 25
 """How many lines of a failed build's output are shown."""
 
@@ -24,17 +24,17 @@ _TARFILE_ERRORS = (KeyError, RecursionError, ValueError)
 
 
 class BuildError(UserError):
-    """The build of a bot has failed, or the fetch of its packages before it."""
+    """The build of a bot has failed, or the fetch that comes before the build."""
 
     def __init__(self, bot: str, reason: str, output: str, *, is_fetch: bool = False) -> None:
         step = "the fetch of its packages" if is_fetch else f"{FILE_NAME}: build.command"
         super().__init__(f"{bot}: {step}: {reason}")
         self.reason = reason
-        """Why the build failed, in one sentence."""
+        """Why the fetch or the build failed, in one sentence."""
         self.output = output
-        """The first and the last lines of the output, with control characters escaped."""
+        """The first and the last lines of what fetch and build printed, with control characters escaped."""
         self.is_fetch = is_fetch
-        """Whether the fetch failed."""
+        """True if the fetch failed and no build was run after it. False if the build failed, even after a failed fetch."""
 
 
 def hash_content(
@@ -49,11 +49,12 @@ def hash_content(
     Args:
         folder: the bot's folder.
         variant: changes of the bot's manifest; None for the bot as it is.
-        left_out: a folder that may be inside the bot's folder, such as the folder of the league's copies. Then the
-            copy leaves out the whole subfolder of the bot's folder that contains it.
+        left_out: a folder that is not part of the bot, such as the folder of the league's copies. If it is inside the
+            bot's folder, the top-level subfolder that contains it is not part of the hash.
         from_copy: as in `Workshop.copy`.
 
-    Raises `UserError` if the manifest is wrong or the folder cannot be copied.
+    Raises `UserError` if the manifest is wrong or the folder cannot be copied. Raises `Shortage` if the machine lacks a
+    resource, because this function makes a temporary copy.
     """
     manifest = load_manifest(folder, variant)
     with tempfile.TemporaryDirectory() as parent:
@@ -72,14 +73,17 @@ def take_snapshot(
     *,
     from_copy: bool,
 ) -> snapshots.Snapshot:
-    """Copy a bot's folder as `snapshot.take` does. With a `variant`, the copy has the changed `manifest`."""
+    """Copy a bot's folder as `snapshot.take` does.
+
+    `manifest` includes the changes of the `variant`. If there is a `variant`, this manifest is written into the copy.
+    """
     replaced = {} if variant is None else {FILE_NAME: manifest.to_toml().encode()}
     built = manifest.build is not None and not from_copy
     return snapshots.take(source, into, built=built, replaced=replaced, left_out=left_out)
 
 
 def extract(archive: IO[bytes], scratch: Path) -> Path:
-    """Extract an archive that `write_archive` has written into a folder in `scratch`, and return the folder.
+    """Extract an archive of `write_archive` into a new subfolder of `scratch`, and return this subfolder.
 
     Raises `UserError` if the archive is damaged or a file cannot be written, and `Shortage` if the machine lacks a resource.
     """
@@ -97,10 +101,11 @@ def extract(archive: IO[bytes], scratch: Path) -> Path:
 def _extract_member(files: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
     """Extract a folder, file or link, without its owner and its times.
 
-    `TarFile.extractall` differs between versions of Python: before 3.11.4 it has no filters, and in some later versions its
-    filter `data` removes `x/..` from the targets of links. Then the content has another hash.
+    `TarFile.extractall` is not used, because it differs between versions of Python. Before 3.11.4 it has no filters. In
+    some later versions its filter `data` removes `x/..` from the targets of links, and this changes the content hash.
 
-    Raises `TarError` for a device or a pipe, or if the path leads out of `folder`, and `OSError` if a file or link exists already.
+    Raises `TarError` for a device or a pipe, or if the path of `member` leads out of `folder`. Raises `OSError` if
+    the path exists already, unless `member` and what exists are both folders.
     """
     path = folder / member.name
     is_inside = path == folder or path.parent.resolve().is_relative_to(folder.resolve())
@@ -178,9 +183,10 @@ def _find_damage(manifest: Manifest, folder: Path, step: str) -> str | None:
 def make_read_only(folder: Path) -> None:
     """Make a copy's files read-only, because the bot that plays must be the bot that was checked.
 
-    Its folders stay writable for the referee's user, so this protects only against accidents. The sandbox gives the real protection.
-    All users may read the files, because a bot runs as another user if the referee is root. The set-user-ID bits of a
-    build are removed: otherwise, other users of the machine could run the program with the rights of the referee.
+    The folders of the copy stay writable for the referee's user, so this protects only against accidents. The isolation
+    gives the real protection. All users may read the files, because a bot can run as another user if the referee is root.
+    Set-user-ID bits that a build has set are removed. Otherwise, other users of the machine could run such a program
+    with the rights of the referee.
     """
     folder.chmod(0o755)
     for path in folder.rglob("*"):

@@ -65,7 +65,8 @@ class StoredCopy(NamedTuple):
 def is_sample_bot(bot: Path | StoredCopy | Variant) -> bool:
     """Return whether a bot has the name and the content of a sample bot. A variant is never a sample bot.
 
-    The bot is a folder, a version of a league, or a variant of a folder. What a build has made in the copy of a version is not checked.
+    The bot is a folder, a version of a league, or a variant of a folder. For a version, the files of its copy are checked
+    only if no fetch and no build has run in the copy. Otherwise only the name and the content hash in the league count.
     """
     if isinstance(bot, Variant):
         return False
@@ -87,9 +88,11 @@ def _sample_hashes() -> dict[str, str]:
 
 
 def allowed_content(isolation: Isolation) -> Collection[str] | None:
-    """Return the content hashes of the bots that may play: those of the sample bots if this machine gives no isolation, else None for all bots.
+    """Return the content hashes of the sample bots if only these may play; return None if all bots may play.
 
-    Pass the result to `Workshop` as `only`. `check_unisolated` checks bots before anything is created, and the workshop checks what it has copied.
+    Only the sample bots may play if this machine gives no isolation and the user has not chosen the rung `none`.
+    Pass the result to `Workshop` as `only`. `check_unisolated` checks the bots before anything is created. The workshop
+    checks its copies too, because a folder may have changed since then.
     """
     return _sample_hashes().values() if isolation.is_fallback else None
 
@@ -124,7 +127,7 @@ def check_unisolated(
 
 
 def check_path(folder: Path) -> None:
-    """Raise `UserError` if the path of a bot's folder is not UTF-8: a database cannot store it."""
+    """Raise `UserError` if the path of a bot's folder is not UTF-8, because a database cannot store such a path."""
     try:
         str(folder.resolve()).encode()
     except UnicodeEncodeError:
@@ -185,7 +188,7 @@ def _rename(folder: Path, old: str, name: str, author: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """The result of a submission: a version in the league. It has the content of the submitted folder."""
+    """A version in the league that has the content of a submitted folder, with the changes of a variant if there is one."""
 
     spec: BotSpec
     """How to start this version. `spec.bot` is the version's id in the league; the manifest may say another version."""
@@ -232,8 +235,9 @@ class Roster:
             now_us: the time in microseconds since 1970-01-01 UTC.
             any_author: True if the folder's bot may have the name of another author's bot.
 
-        Raises `UserError` if the name belongs to another author's bot and `any_author` is False. Raises also the
-        errors of `check_path` and `Workshop.copy`.
+        Raises `UserError` if the league has another author's bot of this name and `any_author` is False. Raises
+        `UserError` also if the name is that of a person, or if the version or the language is `person`. Raises the
+        errors of `check_path` and `Workshop.copy` too.
         """
         check_path(folder)
         if not any_author:
@@ -242,9 +246,9 @@ class Roster:
         return self.add_copy(copy, folder, now_us=now_us, any_author=any_author)
 
     async def submit_variant(self, bot: BotId, variant: Variant, *, now_us: int) -> Submission:
-        """Add a variant of a version of the league to the league, from the league's copy.
+        """Add a variant of the version `bot` to the league. The files are those of the league's copy of `bot`.
 
-        Raises the errors of `submit`. Raises `UserError` also if the copy is missing.
+        Raises the errors of `submit`. Raises `UserError` also if the league's copy of `bot` is missing.
         """
         folder = self.folder(bot)
         self.check_author(variant.apply(self.manifest(bot)), folder)
@@ -252,15 +256,19 @@ class Roster:
         return self.add_copy(copy, folder, now_us=now_us)
 
     def check_author(self, manifest: Manifest, folder: Path) -> None:
-        """Raise `UserError` if the bot of `folder` has the name of another author's bot, or of a person, in the league."""
+        """Raise `UserError` if the league has another author's bot, or a person, with the name in `manifest`.
+
+        Raise `UserError` also if the version or the language in `manifest` is `person`. The message names `folder`.
+        """
         versions = versions_of(self._league, manifest.name)
         _check_owner(manifest, versions, folder, any_author=False)
 
     def discard_unused(self, copy: Copy) -> None:
         """Remove `copy` if it is new, unless the league has a version of the bot with the same content.
 
-        If it is not new, another command has made it and may play with it. But a game that has begun with a new copy meanwhile loses its files.
-        If the database fails, the copy stays, because the league may use it.
+        A copy that is not new stays, because another command has made it and may play with it. If another command has
+        begun a game with a new copy in the meantime, the bot of this game loses its files. If the database fails, the
+        copy stays, because the league may use it.
         """
         if not copy.is_new:
             return
@@ -269,19 +277,22 @@ class Roster:
 
     @contextmanager
     def _use(self, copy: Copy) -> Iterator[bool]:
-        """Yield whether the league has a version with the content of `copy`. Until the block ends, no process can add one."""
+        """Yield whether the league has a version with the content of `copy`. Until the block ends, no other process can add a version."""
         with self._league.unchanged_versions(copy.manifest.name) as versions:
             yield any(row.content_hash == copy.content_hash for row in versions)
 
     def add_copy(
         self, copy: Copy, folder: Path, *, now_us: int, any_author: bool = False
     ) -> Submission:
-        """Add `copy`, which the workshop has made of `folder`, as `submit` does, and make it permanent.
+        """Add `copy` to the league as `submit` does, and make the copy permanent.
 
-        The author is checked again, because the manifest may have changed, and another process may have added a bot of this name.
-        Raises `UserError` as `submit` does, and also if the copy is missing, because another command has discarded
-        it. After a `UserError` or Ctrl-C, this method calls `discard_unused`, which removes the copy only if it is new and the league
-        does not use it. After a `StoreError` it stays, so that the caller can try again.
+        The league stores `folder` as the folder that a new version was submitted from. The author is checked again, because
+        the manifest may have changed, and another process may have added a bot of this name.
+
+        Raises `UserError` if the author, the name, the version or the language is wrong, as in `submit`. Raises `UserError`
+        also if the copy is gone, for example because another command has discarded it. After a `UserError` or Ctrl-C, this
+        method calls `discard_unused`, which removes the copy only if it is new and the league does not use it. After a
+        `StoreError` the copy stays, so that the caller can try again.
         """
         manifest = copy.manifest
         before: list[StoredBot] = []
@@ -328,7 +339,8 @@ class Roster:
     def active_spec(self, text: str) -> BotSpec:
         """Return how to start the version that `text` names; `find_bot` explains the names.
 
-        Raises `UserError` if there is no such version, if the version is retired, or if its copy is missing.
+        Raises `UserError` if there is no such version, if the version is retired, if its copy is missing, or if `text`
+        names a person.
         """
         row = find_bot(self._league, text)
         _check_is_bot(row)
@@ -384,9 +396,10 @@ def _check_is_bot(row: StoredBot) -> None:
 def _check_owner(
     manifest: Manifest, versions: Sequence[StoredBot], folder: Path, *, any_author: bool
 ) -> None:
-    """Raise `UserError` if a bot has the name of a person, or the version or the language that stands for people.
+    """Raise `UserError` if a bot has the name of a person, or if its version or language is `person`.
 
-    Unless `any_author` is True, raise `UserError` also if the newest of the `versions` in the league is by another author.
+    Raise `UserError` also if the newest of the `versions` is by another author and `any_author` is False.
+    `versions` are all versions in the league that have the name of the bot.
     """
     for key in ("version", "language"):
         if getattr(manifest, key) == PERSON:

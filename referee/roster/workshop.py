@@ -7,7 +7,7 @@ bots/NAME/HASH/source.tar the files before fetch and build, for variants and oth
 bots/NAME/HASH/build.log the output of fetch and build
 bots/NAME/HASH/ready     exists when the copy and its build are complete, and says where it was built
 bots/NAME/HASH/passing   exists while the copy is temporary; its modification time is the time of the last use
-bots/NAME/HASH-PLACE/    the same for a copy that was built again in another place
+bots/NAME/HASH-PLACE/    the same files, of a copy that was built again in another place (see the states of a copy)
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _LOCK_FLAGS = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
 _LOCK_POLL_S = 0.05
 _PASSING = "passing"
 _PASSING_S = 86_400.0
-"""How many seconds a temporary copy stays after its last use, because a game may still use it."""
+"""`Workshop.copy` removes a temporary copy that it has not used for this many seconds. Until then, a game may still use it."""
 
 
 # The states of a copy:
@@ -66,12 +66,12 @@ _PASSING_S = 86_400.0
 #
 # If the referee is killed while copying, the next submission of a bot with the same name removes the unfinished
 # copy. If the referee is killed while building or while removing a discarded copy, the next submission of the same
-# content removes what is left, and copies and builds it again. The same holds for a ready copy that has lost its manifest,
-# because a person or a program has removed files.
+# content removes what is left, and copies and builds it again. It does the same if a ready copy has no manifest any
+# more, for example because a person has deleted files.
 #
 # A build depends on its place: the folder of the league, the kind of machine and the version of Python. In another place, for
-# example after the league was moved, `refresh` builds the sources of a ready copy again, in a folder of that place (HASH-PLACE). The
-# first copy stays as it is: other processes may play with it.
+# example after the league was moved, `refresh` builds the sources of a ready copy again. The new copy gets a folder of its
+# own, HASH-PLACE. The first copy stays as it is, because other processes may play with it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Copy:
 
     manifest: Manifest
     content_hash: str
-    """The hash of the bot's folder, as in `Snapshot`."""
+    """The hash of the copied files before fetch and build, as in `Snapshot`. It includes the changes of a variant."""
     spec: BotSpec
     """How to start the bot from the copy. `spec.bot` is the id from the manifest; the league may use another id."""
     build_s: float | None
@@ -120,7 +120,7 @@ class Workshop:
 
     @property
     def is_limited(self) -> bool:
-        """Whether only the bots in `only` may be copied. Then run bots only from copies, because a folder may change after it was checked."""
+        """Whether only the bots in `only` may be copied. If True, run bots only from copies, because a folder may change after a check."""
         return self._only is not None
 
     async def copy(
@@ -132,19 +132,22 @@ class Workshop:
         from_copy: bool = False,
         is_kept: bool = True,
     ) -> Copy:
-        """Copy a bot's folder and build the bot in the copy. If the league has a copy of the content, return it.
+        """Copy a bot's folder and build the bot in the copy, or return the usable copy that the league has of the same content.
 
-        With a `variant`, the copy has the changed manifest. The content hash includes it, as it includes all files of the copy.
-        With `from_copy`, `source` has the files of another copy. Then `.gitignore` files have no effect: they had it when
-        the other copy was made, and some of them may have been left out themselves.
-        With `is_kept` False, as for a game that is not stored, a new copy is temporary: a later call for the same bot removes it if it was
-        unused for a day. Until then, the same content is not built again. `keep` and a call with True make the copy permanent.
+        With a `variant`, the copy has the changed manifest, so the content hash depends on the changes too.
+        With `from_copy`, `source` has the files of another copy. Then `.gitignore` files have no effect. They had their effect
+        when the other copy was made, and the other copy may lack some of them.
+        With `is_kept` False, as for a game that is not stored, a new copy is temporary. When no call has used it for a day,
+        the next call for the same bot removes it, unless this call uses it. Until it is removed, the same content is not
+        built again. `keep` makes the copy permanent, and so does a call with `is_kept` True.
 
-        Raises `UserError` if the manifest is wrong or changes meanwhile, if the folder cannot be copied or is among the league's copies, or
-        if `content_hash` is given and the content has another hash; `BuildError` if the build fails; `VoidGame` as `build` does; and `Shortage`
+        Raises `UserError` in these cases: the manifest is wrong or changes meanwhile, the folder cannot be copied, it is in
+        the folder of the league's copies but is not a copy, or `content_hash` is given and the content has another hash.
+        Raises `BuildError` if the fetch or the build fails. Raises `VoidGame` and `UserError` as `build` does. Raises `Shortage`
         if the machine lacks a resource, such as space on the disk. After an error no new copy remains.
 
-        With `only`, raises `UserError` for any other content, and replaces a copy whose files were changed.
+        If the workshop has `only`, raises `UserError` for any other content, and replaces the league's copy if
+        `is_unchanged` returns False for it.
         """
         manifest = load_manifest(source, variant)
         self._check_source(source)
@@ -198,7 +201,7 @@ class Workshop:
         Args:
             archive: the archive.
             content_hash: the content hash that the bot must have.
-            scratch: a folder for the files of the archive, which the caller removes.
+            scratch: the archive is extracted into this folder. The caller removes the folder.
 
         Raises `UserError` if the archive is damaged or its content does not have this hash, and the errors of `copy`.
         """
@@ -226,11 +229,16 @@ class Workshop:
             return hash_content(source, variant, from_copy=True)
 
     def has(self, name: str, content_hash: str) -> bool:
-        """Return whether a finished copy exists that can be started here. A copy with a build must have been built in this place; see `refresh`."""
+        """Return whether there is a finished copy that can be started here.
+
+        If a fetch or a build has run in the copy, it must have run in this place; see `refresh`.
+        """
         return _is_finished(self._home(name, content_hash))
 
     async def refresh(self, name: str, content_hash: str) -> None:
-        """Build a copy again if it was built only in another place: folder of the league, kind of machine, version of Python.
+        """Build a copy again if it was built only in another place, and make the copy for this place permanent.
+
+        A place is the folder of the league, the kind of machine and the version of Python.
 
         Raises `UserError` if the copy is missing, or if it cannot be built again. Raises `VoidGame` and `Shortage` as `copy` does.
         """
@@ -259,7 +267,11 @@ class Workshop:
         return self.manifest(name, content_hash).spec(self._home(name, content_hash) / FOLDER)
 
     def folder(self, name: str, content_hash: str) -> Path:
-        """Return the folder of a copy's files: the copy for this place, or else the first one. Raises `UserError` if it is missing."""
+        """Return the folder with the files of a bot's copy.
+
+        It is the copy for this place. If there is none, it is `bots/NAME/HASH`, which was built in another place. Raises
+        `UserError` if both are missing.
+        """
         return self._find(name, content_hash) / FOLDER
 
     def manifest(self, name: str, content_hash: str) -> Manifest:
@@ -286,7 +298,8 @@ class Workshop:
             with use as is_used:
                 if is_used:
                     return
-                # first: if the referee is killed during the removal, the rest must not look like a complete copy
+                # Remove `ready` first: if the referee is killed during the removal, the rest must not look like a complete
+                # copy. Remove it inside the block, because later another process could add the copy to the league.
                 (home / _READY).unlink(missing_ok=True)
             remove_folder(home)
 
@@ -300,8 +313,10 @@ class Workshop:
     def _home(self, name: str, content_hash: str) -> Path:
         """Return the folder of the copy to use here.
 
-        It is `bots/NAME/HASH`, or `bots/NAME/HASH-PLACE` if the first was built in another place, or is gone and the second is finished.
-        The name has the whole hash: with a part of it, an attacker could make two contents that get the same folder.
+        It is `bots/NAME/HASH-PLACE` in two cases: if `bots/NAME/HASH` was built in another place, or if `bots/NAME/HASH` is
+        gone or unfinished and `bots/NAME/HASH-PLACE` is finished. Otherwise it is `bots/NAME/HASH`.
+        The name has the whole content hash. With only a part of it, an attacker could make two different bots that get
+        the same folder.
         """
         first, place = self._folder / name / content_hash, self._describe_place()
         other = first.with_name(f"{content_hash}-{hashlib.sha256(place).hexdigest()[:16]}")
@@ -312,7 +327,7 @@ class Workshop:
         return first if is_first else other
 
     def _find(self, name: str, content_hash: str) -> Path:
-        """Return the folder of a finished copy: the one for this place, or else the first one. Raises `UserError` if it is missing."""
+        """Return the folder of the finished copy for this place, or else `bots/NAME/HASH`. Raises `UserError` if neither is finished."""
         first = self._folder / name / content_hash
         for home in (self._home(name, content_hash), first):
             if _is_finished(home):
@@ -325,14 +340,14 @@ class Workshop:
         return os.fsencode(f"{platform.machine()}\n{sys.implementation.cache_tag}\n{folder}\n")
 
     def _check_allowed(self, source: Path, content_hash: str) -> None:
-        """Raise `UserError` if only some bots may be copied, and the content of `source` is that of another bot."""
+        """Raise `UserError`, which names `source`, if only some bots may be copied and `content_hash` is none of their hashes."""
         if self._only is not None and content_hash not in self._only:
             raise UserError(
                 f"{source}: is not a sample bot any more; only the sample bots play without isolation"
             )
 
     def _can_be_used(self, name: str, content_hash: str) -> bool:
-        """Return whether `has` is true. If only some bots may be copied, a changed copy cannot be used either."""
+        """Return whether `has` returns True and, if only some bots may be copied, the copy is unchanged."""
         return self.has(name, content_hash) and (
             self._only is None
             or is_unchanged(self._home(name, content_hash) / FOLDER, content_hash)
@@ -394,13 +409,16 @@ def _is_finished(home: Path) -> bool:
 
 
 def _remove_copy(home: Path) -> None:
-    """Remove the folder of a copy, `ready` first: if the referee is killed meanwhile, the rest must not look like a complete copy."""
+    """Remove the folder of a copy.
+
+    The file `ready` is removed first. If the referee is killed after that, the rest does not look like a complete copy.
+    """
     (home / _READY).unlink(missing_ok=True)
     remove_folder(home)
 
 
 def is_unchanged(copy: Path, content_hash: str) -> bool:
-    """Return whether a copy still has the content of which it was made. For a bot that was built or fetched packages, return True.
+    """Return whether the files of a copy are unchanged. If a fetch or a build has run in the copy, return True without a check.
 
     Args:
         copy: the folder of the copy, which is `BotSpec.folder`.
@@ -431,7 +449,7 @@ def _lock(folder: Path) -> Iterator[None]:
 
 @asynccontextmanager
 async def _lock_when_free(folder: Path) -> AsyncIterator[None]:
-    """Do what `_lock` does, without blocking the event loop. Another task of this loop may hold the lock."""
+    """Do what `_lock` does, but without blocking the event loop, because another task of this loop may hold the lock."""
     descriptor = os.open(folder / _LOCK, _LOCK_FLAGS, 0o644)
     try:
         while True:
@@ -451,7 +469,7 @@ def _remove_unfinished(folder: Path) -> None:
 
 
 def _remove_unused(folder: Path) -> None:
-    """Remove the copies of a bot that are not kept and were not used for a day. The caller holds the lock of `folder`."""
+    """Remove each temporary copy of a bot that was not used for a day. The caller must hold the lock of `folder`."""
     before_s = time.time() - _PASSING_S
     for mark in folder.glob(f"*/{_PASSING}"):
         with suppress(FileNotFoundError):  # `keep` has removed the mark
