@@ -1,4 +1,4 @@
-"""Explain errors to visitors of the web pages, who need not know where the league is stored."""
+"""Explain errors to visitors of the web pages without telling them where the league is stored."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from referee.errors import StoreError
 from referee.store.league import League
 
 _LOG = logging.getLogger("uvicorn.error")
-"""uvicorn prints its errors in the terminal of the server."""
+"""The logger of uvicorn, which prints errors in the terminal of the server."""
 
 
 def explain(league: League, error: Exception) -> str:
-    """Return the message of an error without the place of the league.
+    """Return the message of an error without the path or the database address of the league.
 
-    If the database has failed, its message can contain its address. So the message is only printed in the terminal.
+    The message of a StoreError can contain the address in a form that `League.explain` does not find. So this message is only
+    printed in the terminal.
     """
     if isinstance(error, StoreError):
         _LOG.error("%s", error)

@@ -1,7 +1,7 @@
 """Write a tournament's pages into a folder of files, which a browser opens without a server.
 
-The pages have the same templates as on the server. A browser refuses `fetch` and module scripts in files, so all data is
-in the page itself or comes as a classic script.
+The pages have the same templates as on the server. In a page that was opened from a file, a browser refuses `fetch` and
+module scripts. So all data is in the page itself or comes as a classic script.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from referee.web.views import LeagueViews
 _LIVE_ONLY = ("live.js", "sit.*", "htmx*")
 """The assets that only a server needs."""
 _UNFINISHED = ".unfinished-report"
-"""The name of an empty file in the folder of an unfinished report. Only folders with this file are removed, because a folder of the user
-may have a similar name."""
+"""An empty file with this name marks the folder of an unfinished report. Only folders with this mark are removed, because a
+folder of the user may also have a name that begins with `.report-`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportSize:
-    """What was written."""
+    """How many games of a report have a replay, and why the others have none."""
 
     replays: int
     """Number of games with a replay."""
@@ -45,9 +45,9 @@ class ReportSize:
 def write_report(views: LeagueViews, name: str, output: Path) -> ReportSize:
     """Write the report of a tournament into `output`, a folder that is new or empty.
 
-    The pages appear only when all are complete. Unfinished reports of killed runs in `output` are removed.
-    Raises NotFoundError if the tournament does not exist, UserError if the folder has files, and the error of `write_error` if it
-    cannot be written.
+    The pages appear only when all are complete. Unfinished reports in `output`, for example of killed runs, are removed.
+    Raises NotFoundError if the tournament does not exist, UserError if `output` is a file or contains anything but unfinished
+    reports, and the error of `write_error` if the report cannot be written.
     """
     views.league.check_tournament(name)
     with (
@@ -59,11 +59,13 @@ def write_report(views: LeagueViews, name: str, output: Path) -> ReportSize:
 
 @contextmanager
 def _new_folder(output: Path) -> Iterator[Path]:
-    """Provide a folder for the pages. At the end it becomes `output`; after an error it is removed.
+    """Provide a new folder for the pages. At the end it becomes `output`; after an error it is removed.
 
-    An existing `output` is not replaced, because it may be the working directory or a link. Then the new folder is made inside
-    `output`, and its files are moved into `output` at the end. Unfinished reports in it are removed first, so two reports must not
-    be written into one folder at the same time.
+    If `output` exists, it is not replaced, because it may be the working directory or a link. Instead, the new folder is made
+    inside `output`, and its files are moved into `output` at the end.
+
+    Unfinished reports in `output` are removed first, even if another process still writes them. So do not write two reports
+    into one folder at the same time.
     """
     try:
         exists = output.exists()
@@ -93,7 +95,7 @@ def _new_folder(output: Path) -> Iterator[Path]:
 
 
 def _move_files(folder: Path, output: Path) -> None:
-    """Move the report in `folder` into `output`, the first page last. If an error is raised, nothing of it stays in `output`."""
+    """Move the files of a report from `folder` into `output`, the first page last. After an error, move them back, and raise it."""
     names = sorted(
         {path.name for path in folder.iterdir()} - {_UNFINISHED}, key="index.html".__eq__
     )
@@ -108,7 +110,11 @@ def _move_files(folder: Path, output: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove an unfinished report, its mark last: if the removal is interrupted, the next run recognises by the mark what is left."""
+    """Remove the folder of an unfinished report, and the mark in it last.
+
+    If the removal is interrupted, the mark stays. A later run whose `output` contains the folder recognises it by the mark,
+    and removes the rest.
+    """
     for path in folder.iterdir():
         if path.is_dir():
             shutil.rmtree(path)
@@ -118,7 +124,7 @@ def _remove(folder: Path) -> None:
 
 
 def _is_unfinished(path: Path) -> bool:
-    """Return True if the folder has an unfinished report, which a killed run may have left."""
+    """Return True if `path` is the folder of an unfinished report, for example of a killed run."""
     return (path / _UNFINISHED).is_file()
 
 

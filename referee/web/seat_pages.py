@@ -1,7 +1,7 @@
 """Serve the seat for people: choose a game, play it, and look at it afterwards.
 
-All addresses below `/sit/` have the token of the lobby, so that only people who know the token can play. POST requests are accepted
-only there. Browsers must not keep these responses, and neither does the server, because each game changes all the time.
+All addresses below `/sit/` contain the token of the lobby, so that only people who know the token can play. POST requests are
+accepted only at these addresses. Neither browsers nor the server may keep the responses, because a game changes all the time.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ SEAT = "/sit"
 """All pages of the seat have addresses that begin with this path."""
 SCRIPT = "text/javascript"
 _PATIENCE_S = 20.0
-"""How long a request for news waits, in seconds. `sit.js` gives up a request after a longer time."""
+"""How long a request for news waits at most, in seconds. `sit.js` waits longer before it gives up a request."""
 _FORM_BYTES = 4096
-"""The limit of a form. The form of the lobby, with the longest names, has less than half of it."""
+"""The limit of a form, in bytes. The form of the lobby has less than half of this, even with the longest names."""
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
 _SEE_OTHER = 303
 _BAD_REQUEST = 400
@@ -71,7 +71,7 @@ class _Seat:
         self._address = f"{SEAT}/{lobby.token}"
 
     def guarded(self, endpoint: Endpoint) -> Endpoint:
-        """Return an endpoint that refuses a wrong token, and whose responses browsers do not keep."""
+        """Return an endpoint that also refuses a wrong token, and tells browsers not to keep the response."""
 
         async def respond(request: Request) -> Response:
             token = request.path_params["token"]
@@ -90,7 +90,7 @@ class _Seat:
         return await self._show_lobby(None)
 
     async def start(self, request: Request) -> Response:
-        """Start the game of the form. If that is not possible, show the form again and say why."""
+        """Start the game that the form describes. If that is not possible, show the form again and say why."""
         wish = Wish.read(await _read_form(request))
         try:
             sitting_id = await self._lobby.start(wish)
@@ -133,20 +133,20 @@ class _Seat:
         return JSONResponse(await game.news(moves=after, decision=decision, patience_s=_PATIENCE_S))
 
     async def choose(self, request: Request) -> Response:
-        """Take the action that the person has chosen. The status is 409 if it does not fit the pending decision."""
+        """Take the action that the person has chosen. The status is 409 if its decision is not pending, or has no such action."""
         _, game = self._game(request)
         form = await _read_form(request)
         is_taken = game.choose(_number(form, "number"), _number(form, "choice"))
         return Response(status_code=204 if is_taken else _CONFLICT)
 
     async def leave(self, request: Request) -> Response:
-        """End a game, and lead back to the lobby."""
+        """End a game, and redirect to the lobby."""
         sitting_id, _ = self._game(request)
         await self._lobby.leave(sitting_id)
         return RedirectResponse(self._address, _SEE_OTHER)
 
     async def show_replay(self, request: Request) -> Response:
-        """Show the replay of a finished game. If the league has the game, lead to its page there."""
+        """Show the replay of a finished game. If the league has stored the game, redirect to its page in the league."""
         sitting_id, game = self._game(request)
         record = _record(game)
         if game.shown.storage is Storage.DONE and (address := LINKS.game(record.game_id)):
@@ -185,7 +185,7 @@ def _show(page: Page, status: int = 200) -> Response:
 
 
 async def _read_form(request: Request) -> dict[str, str]:
-    """Return the fields of a form. Raises HTTPException if the form is too large, and UserError if it is no form."""
+    """Return the fields of a form. Raises HTTPException if the form is too large or incomplete, and UserError if it is not ASCII."""
     body = b""
     try:
         async for chunk in request.stream():
@@ -201,7 +201,7 @@ async def _read_form(request: Request) -> dict[str, str]:
 
 
 def _number(fields: Mapping[str, str], key: str) -> int:
-    """Return a number from a query or a form. Raises UserError if it is missing or no number."""
+    """Return a number from a query or a form. Raises UserError if it is missing, is no integer, or has more than 9 digits."""
     text = fields.get(key, "")
     if not _NUMBER.fullmatch(text):
         raise UserError(f"{key}: {text!r} is not a number")

@@ -34,7 +34,7 @@ from referee.web.seat_pages import SEAT
 from referee.web.views import LeagueViews
 
 _LOG = logging.getLogger("uvicorn.error")
-"""uvicorn prints its errors in the terminal of the server."""
+"""The logger of uvicorn, which prints errors in the terminal of the server."""
 POLL_S = 0.5
 """Seconds between two polls of the league."""
 PAUSE_S = 1.0
@@ -42,25 +42,27 @@ PAUSE_S = 1.0
 STREAMS = 200
 """The limit of open streams."""
 _PING_S = 15
-"""Seconds between two comments that show both sides that the connection is alive."""
+"""Seconds between two comments in a stream. Browsers ignore comments, but each comment shows both sides that the connection is alive."""
 _SEND_S = 20.0
-"""Timeout for sending an event, in seconds. It ends the stream of a visitor who does not read, when all buffers are full."""
+"""Timeout for sending an event or a comment, in seconds. If a visitor does not read, all buffers fill up, and then the timeout ends
+the stream."""
 _RETRY_MS = 1_000
 """How long a browser waits before it connects again."""
 _SWITCH_INTERVAL_S = 0.0001
-"""How long a thread that computes ratings keeps other threads waiting. Pages call numpy thousands of times, and may wait after
-each call: with Python's 5 ms, the page of a tournament of 100,000 games took 15 s during such a computation."""
+"""How long a thread that computes ratings may keep other threads waiting, in seconds. A thread that makes a page calls numpy
+thousands of times, and may have to wait after each call. With Python's default of 5 ms, the page of a tournament of 100,000
+games took 15 s while ratings were computed."""
 _NICE = 10
-"""A tournament beside the server goes first."""
+"""The server increases its nice value by this number, so that a tournament on the same machine goes first."""
 _CONNECTIONS = STREAMS + 200
 """The limit of open connections. Further ones are closed at once."""
 _BACKLOG = 100
-"""The most waiting connections that the event loop accepts in one step. Only after this step can it close those above the limit. With
-uvicorn's default of 2,048, one step could take all file descriptors."""
+"""The event loop accepts at most this number of waiting connections in one step. Only after the step can it close those above
+the limit `_CONNECTIONS`. With uvicorn's default of 2,048, one step could take all file descriptors."""
 _IDLE_S = 10
-"""A connection is closed if its first request, or a further one, does not come for this time."""
+"""A connection is closed if its first request, or the next one, does not come within this time in seconds."""
 _GRACE_S = 1
-"""When the server ends, responses have this time to end. Afterwards a page in the making is given up."""
+"""When the server ends and all games have ended, responses have this time to end, in seconds. After that, they are given up."""
 
 
 def serve(
@@ -84,8 +86,9 @@ def serve(
         port: the port; 0 for a free one.
         on_ready: called with the addresses of the first page and of the seat when the server accepts connections, and with
             True if only programs on this machine reach it.
-        exit_code: the exit code of this process if a page is still in the making `_GRACE_S` after a signal, and after a
-            second SIGINT.
+        exit_code: the exit code of this process in two cases. First: it still runs `_GRACE_S` after `Lobby.close` has ended all
+            games, for example because a page is still being made. `Lobby.close` begins after a signal, and may take a minute.
+            Second: SIGINT comes after an earlier signal. Then the process ends at once.
 
     Raises UserError if the server cannot listen at the host or the port.
     """
@@ -119,9 +122,9 @@ def serve(
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server that calls `on_ready` after its start, and that ends all games, streams and itself when it shuts down.
+    """A uvicorn server that calls `on_ready` after its start. When it shuts down, it ends all games, all streams and this process.
 
-    uvicorn alone waits up to `_GRACE_S` for open streams, and without a limit for a thread that makes a page.
+    Without this class, a shutdown would wait up to `_GRACE_S` for open streams, and without a limit for a thread that makes a page.
     """
 
     def __init__(
@@ -144,9 +147,10 @@ class _Server(uvicorn.Server):
         self._on_ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Note the signal. From now on, log no lines about responses that are given up.
+        """Note the signal. From now on, log no errors, because uvicorn would log each response that is given up.
 
-        The second SIGINT ends this process at once: `shutdown` may wait a minute for a finished game that cannot be stored.
+        If SIGINT comes after an earlier signal, end this process at once, because `shutdown` may wait a minute for a finished game
+        that cannot be stored.
         """
         _LOG.setLevel(logging.CRITICAL)
         super().handle_exit(sig, frame)
@@ -156,8 +160,8 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End all games, then close all connections."""
         await self._lobby.close()
-        # A thread that makes a page cannot be stopped, and Python waits for its threads. Pages only read, so
-        # the process can end now at any moment.
+        # A thread that makes a page cannot be stopped, and Python would wait for it. So a timer ends the process. This loses
+        # nothing, because all games have ended, and pages only read the league.
         last_resort = threading.Timer(_GRACE_S, os._exit, [self._exit_code])
         last_resort.daemon = True
         last_resort.start()
@@ -201,7 +205,7 @@ class _Stream(EventSourceResponse):
 
     Args:
         events: the events.
-        on_end: called when the stream has ended, even if it has never begun, as after a request with the method HEAD.
+        on_end: called when the response has ended, even if it had no stream, such as a response to the method HEAD.
     """
 
     def __init__(
@@ -282,9 +286,9 @@ class Feed:
         self._news.set()
 
     async def _watch(self) -> None:
-        """Poll the league. An error ends no stream: the league may be readable again at the next poll.
+        """Poll the league. An error does not end the streams, because the league may be readable again at the next poll.
 
-        An unexpected error is printed once. It is printed again only if a poll has succeeded meanwhile.
+        After an unexpected error has been printed, no other one is printed until a poll has succeeded.
         """
         printed = False
         while True:
@@ -304,7 +308,8 @@ class Feed:
     def _note(self, mark: int) -> None:
         """Send an event if the change mark is new.
 
-        The first poll of the server always sends one: the league may have changed since the first event of the stream.
+        The first poll of the server always sends an event, because the league may have changed between the first event of the
+        stream and this poll.
         """
         if mark != self._mark:
             self._mark = mark

@@ -1,7 +1,7 @@
 """Let a person play against bots of the league: start the game, and keep what its page shows.
 
-Each game has a process of its own (`referee.tournament.person`), because bots need a referee that does nothing else. A thread
-reads what the process says and hands it to the event loop, which alone changes a `Sitting`.
+Each game has a process of its own (`referee.tournament.person`), because the work of the server would delay the messages to
+and from the bots. A thread reads the news of the process and gives it to the event loop. Only the event loop changes a `Sitting`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _END_S = 5.0
 
 
 class Storage(StrEnum):
-    """What the league has of a finished game. The page says it with these words."""
+    """Whether the league has a finished game already. The page shows these words."""
 
     PENDING = "being stored"
     DONE = "stored"
@@ -57,11 +57,11 @@ class ShownGame:
 
     def __init__(self, ruleset: str, names: Sequence[str]) -> None:
         self.record: GameRecord | None = None
-        """The record of the finished game; None before."""
+        """The record of the game; None if the game has not finished."""
         self.problem: str | None = None
         """Why the game could not be played or stored; None without a problem."""
         self.storage: Storage | None = None
-        """None before the end of the game, and if it is not to be stored or could not be stored."""
+        """None if the game has not finished, is not to be stored, or could not be stored."""
         self._ruleset = ruleset
         self._names = names
         self._start: dict[str, Any] | None = None
@@ -75,7 +75,7 @@ class ShownGame:
         return self.record is not None or self.problem is not None
 
     def take(self, news: News) -> None:
-        """Add news of the game. Nothing changes after the end of the game."""
+        """Add news of the game. News after the end of the game is ignored."""
         if self.is_over:
             return
         match news:
@@ -143,7 +143,7 @@ class Sitting:
     Args:
         order: the game to play.
         store: called with the record of the finished game, in a thread; None if the game is not to be stored.
-        explain: returns the message of an error of `store` for the person.
+        explain: takes an error of `store`, and returns the message that the person sees.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class Sitting:
         self.order = order
         self.shown = ShownGame(order.ruleset.name, self.names)
         self.seen_at_s = time.monotonic()
-        """When the last request for news began or ended; before the first one, when the game was created. On the monotonic clock."""
+        """The monotonic time at which a request for news last began or ended; at first, the time at which the game was created."""
         self._store = store
         self._explain = explain
         self._news = asyncio.Event()
@@ -201,7 +201,10 @@ class Sitting:
         return True
 
     async def close(self) -> None:
-        """End the game if it is not over. Wait until its process and all bots have ended, and until a finished game is stored."""
+        """End the game if it is not over. Wait until its process has ended, and until a finished game is stored or cannot be stored.
+
+        The process ends its bots first. If that takes longer than `_END_S`, the process is killed, and the sweeper ends the bots.
+        """
         self._take(Failed(_CLOSED))
         async with self._closing:
             await asyncio.to_thread(self._disconnect)
@@ -222,7 +225,8 @@ class Sitting:
     def _run(self, other: Connection) -> None:
         """Start the process, hand over its news, and wait until it has ended.
 
-        Linux kills a process when the thread that has started it ends, so this thread must not end before the process.
+        This thread must not end before the process: `prepare_process` has asked Linux to kill the process when the thread that
+        has started it ends.
         """
         last: News
         try:
@@ -246,16 +250,16 @@ class Sitting:
             self._loop.call_soon_threadsafe(function, *arguments)
 
     def _take(self, news: News) -> None:
-        """Show news. Store the game if it has just finished; a game that was stopped before is lost."""
+        """Show news. If the game has just finished, start to store it. A game that was stopped before its end is not stored."""
         self.shown.take(news)
         if isinstance(news, Ended) and self.shown.record is news.record and self._store is not None:
-            # a thread of its own: those of asyncio are few, and each `close` of a game needs one
+            # not in a thread of asyncio, because those are few, and each `close` of a game needs one
             Thread(target=self._keep, args=(self._store, news.record), daemon=True).start()
             self.shown.storage = Storage.PENDING
         self._announce()
 
     def _keep(self, store: Callable[[GameRecord], None], record: GameRecord) -> None:
-        """Store the finished game, which may take a minute, and hand over whether that was possible."""
+        """Store the finished game, and tell the event loop whether that was possible. This may take a minute."""
         storage, problem = None, None
         try:
             store(record)

@@ -12,13 +12,13 @@ from referee.reports.formats import Field, fields_of, plain
 from referee.web.templates import Links, cut
 
 AddressOf = Callable[[str], str | None]
-"""A function that returns the address of the page for a value, such as the name of a bot. None: there is no page."""
+"""A function that takes a value, such as the name of a bot, and returns the address of its page; None if there is no page."""
 Addresses = Mapping[str, AddressOf]
 """The function for each column with links, by the key of the column."""
 
 
 _MAX_SHADE = 10
-"""The shade for a share of 100 %; 0 is that for 0 %. The style sheet has a class for each shade."""
+"""The shade of a crosstable cell with a share of 100 %. A share of 0 % has the shade 0. The style sheet has a class for each shade."""
 
 
 class CellText(NamedTuple):
@@ -62,7 +62,7 @@ def tables(
         rows: the rows. Rows of the same section must follow each other.
         links: the addresses of the page.
         caption: the title of each table, followed by the name of the section.
-        data: True to show also the columns that the command line writes only as data.
+        data: True to show also the columns with `data_only`.
         addresses: functions for some columns, by key. They replace those of `_addresses`.
     """
     address_of_key = _addresses(links) | (addresses or {})
@@ -131,7 +131,7 @@ class CrosstableCell(NamedTuple):
     counts: str
     """Wins, draws and losses."""
     shade: int | None
-    """From 0 for a share near 0 % to `_MAX_SHADE` for one near 100 %; None if the two bots never met."""
+    """From 0 for a share near 0 % to `_MAX_SHADE` for a share near 100 %; None on the diagonal, and if the two bots never met."""
     label: str
     """What a screen reader says for the link. It begins with the visible text, so that people who control the browser by voice can say
     what they see."""

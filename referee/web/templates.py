@@ -1,9 +1,9 @@
-"""Render pages with Jinja2, and make the addresses that they name, for a server and for a folder of files.
+"""Render pages with Jinja2, and make the addresses in them, for a server or for a report.
 
 Every text is escaped, because names, details and outputs come from strangers.
 
-The templates get every address from `Links`. On a server, an address begins with `/`. In a folder, an address is relative, so
-that the folder can be moved, and the address of a page ends with `.html`.
+The templates get every address from `Links`. On a server, an address begins with `/`. In a report, an address is relative, so
+that the folder of the report can be moved. There, the address of a page ends with `.html`.
 """
 
 from __future__ import annotations
@@ -24,21 +24,22 @@ from referee.reports.formats import duration, memory, moment, percent, visible
 STATIC = Path(__file__).with_name("static")
 """The folder of the style sheets and scripts."""
 _UNSAFE = re.compile(r"[^a-z0-9._+@-]|^\.|\.$")
-"""What the name of a file must not have, because some system forbids it, ignores it or gives it a meaning. Capital letters are
-among them, because some systems ignore case."""
+"""Matches each character that a file name must not contain, because some system forbids it, ignores it or gives it a meaning.
+Capital letters match too, because some systems ignore case. `~` matches because `file_name` writes it for such a character."""
 _LONGEST = 120
-"""A longer text is cut in tables, lists, headings and titles."""
+"""The limit of a text in tables, lists, headings and titles, in characters. A longer text is cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """The addresses that one page can name.
+    """The addresses that one page can contain.
 
     Args:
-        root: the address of the first page's folder, as seen from this page: `/` on a server, `../` and so on in a folder.
-        files: the paths of all pages of the folder, without `.html`; None on a server. A method returns None for the
-            address of a page that the folder does not have, and the template shows the text without a link.
-        report: the tournament that the folder shows; None on a server.
+        root: what the addresses in this page begin with: `/` on a server. In a report, the path from this page to the folder of
+            the first page: empty, `../`, `../../` and so on.
+        files: the paths of all pages of the report, without `.html`; None on a server. If the report does not have a page, the
+            method for its address returns None, and the template shows the text without a link.
+        report: the tournament that the report shows; None on a server.
         version: appended to the addresses of assets, so that a browser loads them again when they change.
     """
 
@@ -48,11 +49,11 @@ class Links:
     version: str = ""
 
     def home(self) -> str:
-        """Return the address of the league, or in a folder of its first page."""
+        """Return the address of the first page. On a server, it shows the league; in a report, the tournament."""
         return self.root if self.files is None else f"{self.root}index.html"
 
     def tournament(self, name: str) -> str | None:
-        """Return the address of a tournament. In a folder, the tournament of the report is the first page."""
+        """Return the address of a tournament. In a report, the first page is the page of its tournament."""
         return self.home() if name == self.report else self._page("tournaments", name)
 
     def bot(self, bot: str) -> str | None:
@@ -76,7 +77,8 @@ class Links:
 
         Args:
             page: the number of the page, from 1.
-            choice: the fields of `GameChoice` that restrict the list. A folder has only the list of its tournament.
+            choice: the fields of `GameChoice` that restrict the list. A report has only the list of its tournament, so the
+                method returns None for any other list.
         """
         wanted = {key: value for key, value in choice.items() if value}
         if self.files is not None:
@@ -108,7 +110,7 @@ class Links:
         return f"{self.root}static/{name}{self.version}"
 
     def segment(self, text: str) -> str:
-        """Return a text as one part of an address. In a folder, the part is also the name of the file."""
+        """Return a text as one part of an address. In a report, the part is also the name of a file or folder."""
         return quote(text, safe="@+") if self.files is None else file_name(text)
 
     def _page(self, *parts: str) -> str | None:
@@ -136,11 +138,11 @@ class Page:
     values: dict[str, Any] = field(default_factory=dict)
     """The values that the template uses, besides `page`, `links` and `live`."""
     live: bool = True
-    """On a server: load the page again when the league changes."""
+    """True if, on a server, an open page is loaded again when the league changes."""
 
 
 def cut(text: str) -> str:
-    """Return a text for a table, a list or a heading: control characters escaped, and cut if it is very long."""
+    """Cut a text for a table, a list or a heading if it is very long, and escape its control characters."""
     return visible(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
 
 

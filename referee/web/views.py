@@ -1,4 +1,7 @@
-"""Read what the pages show from a league: rows of `reports`, each computed once until the league changes, and the speed of tournaments."""
+"""Read from a league what its pages show: rows of `reports`, and the speed of tournaments.
+
+Most values are computed once, and kept until the league changes.
+"""
 
 from __future__ import annotations
 
@@ -60,17 +63,17 @@ from referee.web.board import board_data
 from referee.web.cache import Cache, NotReadyError, note_outdated_input
 
 REPLAY_HIDDEN = "The replay is hidden until all games with the same cards are played."
-"""The text in place of a replay that would show the cards of a deal that is still to be played."""
+"""This text replaces a replay while other games with the same deal are still to be played, because the replay would show the cards."""
 STDERR_HIDDEN = "Standard error is hidden until all games with the same cards are played."
-"""The text in place of what a bot printed in a game whose replay is hidden: it may have printed cards."""
+"""This text replaces what a bot printed in a game with a hidden replay, because the bot may have printed cards."""
 DETAIL_HIDDEN = "the detail is hidden until all games with the same cards are played"
 """The text in place of the detail of a fault if `hide_detail` hides it."""
 MEASURED = 100
-"""Number of the newest games of a bot from which the times of its decisions are read."""
+"""The times of a bot's decisions are read from at most this number of its newest games."""
 PATIENCE_S = 0.2
 """`LeagueViews.patience_s` of a server."""
 NEXT_GAMES = 20
-"""Number of games on the page of a tournament that are still to be played."""
+"""The page of a tournament lists at most this number of games that are still to be played."""
 SPEED_GAMES = 500
 """The speed is computed from at most this number of the newest games, even if more were played in the last minute."""
 _WINDOW_US = 60 * SECOND_US
@@ -110,14 +113,17 @@ def speed(ends_us: Iterable[int], missing: int) -> Speed | None:
 
 
 def hide_detail(row: FaultLine) -> FaultLine:
-    """Return the row of a fault in a game whose replay is hidden, without texts and numbers with which the bot could reveal cards."""
+    """Return the row of a fault without detail, exit code and signal, because the bot could reveal cards with them.
+
+    Use this for a game with a hidden replay. The row keeps `stderr_tail`: the templates show `STDERR_HIDDEN` instead.
+    """
     if isinstance(row, ChargeRow):
         return replace(row, detail=DETAIL_HIDDEN, exit_code=None, signal=None)
     return replace(row, detail=DETAIL_HIDDEN)
 
 
 class _Games(NamedTuple):
-    """The selected games, and the analysis of those of each ruleset."""
+    """The selected games, and for each ruleset the analysis of its games."""
 
     columns: ResultColumns
     analyses: dict[str, Analysis]
@@ -128,9 +134,11 @@ class LeagueViews:
 
     Args:
         league: the league, opened read-only.
-        spoilers: also show what a bot author must not know while a tournament runs: replays of deals that are not finished.
+        spoilers: True to show also the replays of games whose deal is still to be played in other games, and every part of the
+            faults in these games. Authors of bots must not see this.
         patience_s: how long a page waits for the computation of ratings or rating histories, in seconds; None to wait until it
-            has ended. After that, the page shows the outdated ratings, or says that they are being computed if there are none.
+            has ended. If it takes longer, the page shows outdated ratings. If there are none, the page says that the ratings are
+            being computed.
         now_s: returns the time of a monotonic clock in seconds.
     """
 
@@ -160,7 +168,7 @@ class LeagueViews:
         return rows[::-1]
 
     def unreadable_tournaments(self) -> list[str]:
-        """Return why each of the other tournaments cannot be read."""
+        """Return a message for each tournament that cannot be read; it says why."""
         _, errors = self._cache.get("tournaments", self._read_tournaments)
         return [self.league.explain(error) for error in errors]
 
@@ -176,7 +184,7 @@ class LeagueViews:
         return self._games(choice).analyses
 
     def _games(self, choice: GameFilter) -> _Games:
-        """Return games and analyses that fit each other, because they are kept as one value."""
+        """Return the selected games and their analyses. Both always fit each other, because the cache keeps them as one value."""
 
         def make() -> _Games:
             columns = choice.columns(self.league)
@@ -187,8 +195,9 @@ class LeagueViews:
     def ratings(self, choice: GameFilter, *, patience_s: float | None) -> CurrentRatings | None:
         """Return the ratings of the bots in the selected games, and the analyses from which they were computed.
 
-        The intervals of these analyses are computed, those of `analyses` perhaps not. If the games are not rated within `patience_s`
-        seconds, return the outdated ratings, or None if there are none. The computation goes on.
+        In these analyses, the intervals are computed already. In those that the method `analyses` returns, they may not be.
+        If the games are not rated within `patience_s` seconds, return the outdated ratings, or None if there are none. The
+        computation goes on.
         """
         end_s = None if patience_s is None else time.monotonic() + patience_s
 
@@ -205,7 +214,11 @@ class LeagueViews:
     def _get_if_ready(
         self, key: Hashable, make: Callable[[], Value], patience_s: float | None
     ) -> Value | None:
-        """Return a value of the cache; None if there is none yet, because ratings are being computed."""
+        """Return a value of the cache. Return None if there is none yet, and it cannot be made in time.
+
+        This is so if `make` raises NotReadyError, because ratings are being computed, or if another thread makes the value and
+        needs more than `patience_s` seconds.
+        """
         try:
             return self._cache.get(key, make, patience_s)
         except NotReadyError:
@@ -215,7 +228,7 @@ class LeagueViews:
     def pairs(self, choice: GameFilter) -> tuple[PairRow, ...] | None:
         """Return one comparison of every two bots, ruleset by ruleset; see `Analysis.pairs`.
 
-        Return None if there are no ratings after `self.patience_s` seconds.
+        Return None if after `self.patience_s` seconds there are no ratings, or another thread still makes the comparisons.
         """
 
         def make() -> tuple[PairRow, ...]:
@@ -231,7 +244,11 @@ class LeagueViews:
         return self._get_if_ready(("pairs", choice), make, self.patience_s)
 
     def judge(self, choice: GameFilter) -> Judgement | None:
-        """Return the verdicts about the bots of the selected games; None if there are no ratings after `self.patience_s` seconds."""
+        """Return the verdicts about the bots of the selected games.
+
+        Return None if after `self.patience_s` seconds there are no ratings that the verdicts need, or another thread still makes
+        the verdicts.
+        """
 
         def make() -> Judgement:
             tournament = find_judged_tournament(self.league, choice)
@@ -307,7 +324,7 @@ class LeagueViews:
         )
 
     def speed(self, name: str) -> Speed | None:
-        """Return how fast a tournament is played; None if no game is missing, or if it cannot be known yet."""
+        """Return the speed of a tournament. Return None if no game is missing, or if the function `speed` returns None."""
         total = self.status(name)[-1]
         if total.done == total.games:
             return None
@@ -330,7 +347,7 @@ class LeagueViews:
         )
 
     def last_faults(self, *, tournament: str | None, bot: str, limit: int) -> list[ChargedFault]:
-        """Return the faults of a bot, perhaps in one tournament, that were stored last; see `League.faults`."""
+        """Return the `limit` faults of a bot that were stored last, in one tournament or in all games; see `League.faults`."""
         return self._cache.get(
             ("last faults", tournament, bot, limit),
             lambda: self.league.faults(tournament=tournament, bot=bot, limit=limit),
@@ -355,9 +372,9 @@ class LeagueViews:
         return next((usage_row(row) for row in rows if row.bot == bot), None)
 
     def latencies(self, choice: GameFilter, bot: str) -> tuple[LatencyRow, ...]:
-        """Return how long the decisions of a bot took in its newest `MEASURED` games, of the tournament of `choice` if it names one.
+        """Return how long the decisions of a bot took in its newest `MEASURED` games.
 
-        Damaged records are left out.
+        If `choice` names a tournament, only its games count. Damaged records are left out.
         """
 
         def make() -> tuple[LatencyRow, ...]:
@@ -376,7 +393,7 @@ class LeagueViews:
     def is_spoiler(self, game_id: str) -> bool:
         """Return True if the replay must be hidden, because games with the same deal are still to be played.
 
-        Always False if `spoilers` is True. If not, raises NotFoundError if the league has no game with this id.
+        If `spoilers` is True, always return False. Otherwise, raise NotFoundError if the league has no game with this id.
         """
         return not (self.spoilers or self.league.place_of(game_id).deal_played)
 
