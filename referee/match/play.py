@@ -46,7 +46,7 @@ class EventLog:
         self._public: list[Event] = []
         """Every event. In draws from the deck the card is hidden."""
         self._private: list[list[tuple[int, Drawn]]] = [[] for _ in range(seats)]
-        """For each seat: its draws from the deck that `take` has not returned, with their indexes in `_public`."""
+        """For each seat: its unredacted draws from the deck that it has not seen yet, each with its index in `_public`."""
         self._seen = [0] * seats
         """For each seat: how many events it has seen."""
 
@@ -75,7 +75,8 @@ class EventLog:
 
 
 Watcher = Callable[[Decision, Move, tuple[Event, ...], tuple[Fault, ...]], None]
-"""Gets every move after the opening, as it is made: the decision, the move, its events, unredacted, and the faults since the last move."""
+"""A function that is called after every move, except the moves of the opening. Its arguments are the decision, the move, the
+unredacted events of the move, and the faults since the previous call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,16 +95,18 @@ class GameSetup:
     isolation: str
     """The rung of the bots and the protections that are off, as text for the record."""
     opening: tuple[Action, ...] = ()
-    """Actions that are made before the first request, because the game is played on from a position of another game."""
+    """The actions that lead to a position of another game. They are made before the first request, and the players play on from
+    this position."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedGame:
-    """The record of a finished game, and the events after the last requests."""
+    """The record of a finished game, and the events that happened after the last request of each seat."""
 
     record: GameRecord
     unseen_events: tuple[tuple[Event, ...], ...]
-    """For each seat: the redacted events since its last request."""
+    """For each seat: the redacted events since its last request, or all events if it got none. If the seat forfeited with an empty
+    bank, the events since that decision, although the seat got no request for it."""
 
 
 class _Seat:
@@ -132,7 +135,7 @@ async def play_game(
     Args:
         setup: what is fixed before the game.
         players: one for each seat; a `Forfeit` replaces a player that cannot start.
-        now_us: returns the time of day in microseconds since 1970; only for the record.
+        now_us: returns the current time in microseconds since 1970; only for the record.
         monotonic_ns: returns the time of any monotonic clock in nanoseconds; only for the
             duration in the record.
         game: an unstarted game built from `setup`; created here if None.
@@ -207,9 +210,9 @@ class _Run:
         on_forfeit: Callable[[int], None] | None,
     ) -> None:
         self.awaited_ns = 0
-        """The time spent waiting for replies, including time in which the players served other games."""
+        """The time spent waiting for replies and for `add_evidence`. It includes time in which the players served other games."""
         self.spent_us = 0
-        """The sum of the times of all requests of this game: the charged times and the lags."""
+        """The charged times and the lags of all requests of this game, added up."""
         self._monotonic_ns = monotonic_ns
         self.game = game
         self.seats = [_Seat(player, setup.clocks) for player in players]
@@ -223,7 +226,7 @@ class _Run:
         for action in setup.opening:
             self._make_opening_move(action)
         self._shown_faults = 0
-        """How many of the faults the watcher has got."""
+        """The number of faults that the watcher has already got."""
         for seat, player in enumerate(players):
             if isinstance(player, Forfeit):
                 self._charge(seat, player)
@@ -249,7 +252,7 @@ class _Run:
             request = Request(len(moves) + 1, game.view(number), decision, events, time)
             began_ns = self._monotonic_ns()
             try:
-                if time.limit_us <= 0:  # an empty bank; in a request, 0 would mean "no limit"
+                if time.limit_us <= 0:  # send no request, because 0 in it would mean "no limit"
                     raise Forfeit(Cause.OUT_OF_TIME, Evidence(detail="the bank is empty"))
                 reply = await player.decide(request)
             except BotFault as fault:
@@ -307,7 +310,7 @@ class _Run:
         wall_us: int = 0,
         batch_size: int = 1,
     ) -> None:
-        """Apply the stand-in's action. The times are those of `Move`; by default the bot got no request."""
+        """Apply the stand-in's action. The arguments are fields of `Move`. The defaults are for a bot that got no request."""
         action = stand_in_action(decision)
         move = Move(
             decision.seat,

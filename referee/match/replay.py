@@ -7,7 +7,7 @@ The replay checks this:
 - Each fault is at a decision of its seat or before the first request.
 - A seat forfeits at strike number `max_strikes`.
 
-`check_record` checks the times of the moves too.
+`check_record` also checks the times of the moves and the measurements.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Difference(Exception):
 def make_game(record: GameRecord) -> Game:
     """Return the game of a record before its first move.
 
-    Raises Difference if the rules allow no such game: the deck has wrong cards, or the number of seats is wrong.
+    Raises Difference if the deck has wrong cards, or if the ruleset does not allow this number of seats.
     """
     try:
         return Game(record.ruleset, len(record.seating), record.deck)
@@ -57,8 +57,13 @@ def make_game(record: GameRecord) -> Game:
 def replay_moves(record: GameRecord) -> Iterator[ReplayedMove]:
     """Replay a record move by move.
 
-    Raises Difference at the first error: wrong cards in the deck, a move or a result that breaks the rules, a
-    wrong move of the stand-in, or a strike or forfeit without its consequences.
+    Raises Difference at the first error:
+
+    - The deck has wrong cards, or the number of seats is wrong.
+    - The game cannot have had these faults (see `_check_faults`).
+    - A move or the result breaks the rules.
+    - The stand-in makes a wrong move, or decides where the seat must decide.
+    - A seat decides after its forfeit.
     """
     game = make_game(record)
     _check_faults(record)
@@ -106,7 +111,7 @@ def _check_result(record: GameRecord, outcome: Outcome) -> None:
 
 
 def _check_faults(record: GameRecord) -> None:
-    """Check that `play_game` can record these faults, and raise Difference at the first error.
+    """Check that `play_game` could have recorded these faults. Raises Difference at the first error.
 
     - The stand-in must make the move at which a seat has a fault. Faults before the first request are an exception.
     - Two faults of a seat must be at different moves. A forfeit because of strikes is an exception: it is at the move of the last strike.
@@ -168,7 +173,7 @@ def _check_fault(record: GameRecord, fault: Fault, first_request: int) -> None:
     is_start_fault = fault.cause in START_CAUSES
     if move.seat == fault.seat and move.stand_in and not is_start_fault:
         return
-    # A bot that was not ready forfeits between the opening and the first request. So the move can be one of another seat.
+    # If a bot was not ready, its seat forfeits between the opening and the first request. The next move may belong to another seat.
     can_be_early = fault.forfeit and fault.cause not in _REQUEST_CAUSES
     if can_be_early and fault.move <= first_request:
         return
@@ -178,7 +183,7 @@ def _check_fault(record: GameRecord, fault: Fault, first_request: int) -> None:
 
 
 class _StandInCheck:
-    """Check when the stand-in decided, and what."""
+    """Check at which moves the stand-in decided, and which actions it chose."""
 
     def __init__(self, record: GameRecord) -> None:
         self._forfeited_at = {fault.seat: fault.move for fault in record.faults if fault.forfeit}
@@ -187,8 +192,9 @@ class _StandInCheck:
     def check(self, index: int, move: Move, decision: Decision) -> None:
         """Raise Difference if the move at `index` of the record has one of three errors.
 
-        The errors are: the seat decided after its forfeit, the stand-in decided without a fault of the
-        seat, and the stand-in chose another action than its policy.
+        - The seat decided after its forfeit.
+        - The stand-in decided, but the seat had no fault at this move and had not forfeited.
+        - The stand-in did not choose the action that its policy gives.
         """
         forfeited_at = self._forfeited_at.get(move.seat)
         has_forfeited = forfeited_at is not None and index >= forfeited_at
@@ -203,7 +209,7 @@ class _StandInCheck:
 
 
 def _check_measurements(record: GameRecord) -> None:
-    """Check the noise of the machine, and for how many seats dropped messages are counted. Raises Difference at the first error."""
+    """Check the noise of the machine and the length of `GameRecord.dropped`. Raises Difference at the first error."""
     seats = len(record.seating)
     if len(record.dropped) not in (0, seats):
         raise Difference(
@@ -228,7 +234,7 @@ def _check_times(record: GameRecord) -> None:
     faults = {
         (fault.seat, fault.move): fault
         for fault in record.faults
-        if fault.cause is not Cause.STRIKES  # the strike itself has the times
+        if fault.cause is not Cause.STRIKES  # the last strike is at the same move and has the times
     }
     for index, move in enumerate(record.moves):
         clock = clocks[move.seat]
@@ -251,13 +257,19 @@ def _check_times(record: GameRecord) -> None:
 
 
 def _times(what: Move | Evidence) -> tuple[int, int, int]:
-    """Return the charged time plus the lag, or the time until the fault. Return also the time and the size of the batch."""
+    """Return the time that a request took, the time of its batch and the size of its batch.
+
+    For a move, the first time is the charged time plus the lag. For evidence, it is the time until the fault.
+    """
     spent_us = what.elapsed_us + (what.lag_us if isinstance(what, Move) else 0)
     return spent_us, what.wall_us, what.batch_size
 
 
 def _check_batch(move: Move) -> None:
-    """Check that no time is negative, and that the batch took at least as long as the request of this move; see `Move.wall_us`."""
+    """Check the times of a move, and the time and size of its batch (see `Move.wall_us`).
+
+    No time is negative. A single request has no time of a batch. A batch took at least as long as this request.
+    """
     spent_us, wall_us, size = _times(move)
     if min(move.elapsed_us, move.lag_us, wall_us) < 0:
         raise Difference("a time is negative")
@@ -272,8 +284,8 @@ def _check_batch(move: Move) -> None:
 def _check_reply(move: Move, clocks: Clocks) -> None:
     """Check the times of a decision without a fault.
 
-    A single request or a batch takes at least 1 us. In a batch the charge is a share of the batch's time, which can be 0.
-    See `Batch` in `bots.clock`.
+    A single request or a batch takes at least 1 us. In a batch the charge is a share of the batch's time, and the share
+    can be 0. See `Batch` in `bots.clock`.
     """
     spent_us, wall_us, size = _times(move)
     if max(spent_us, wall_us) == 0:
@@ -285,7 +297,8 @@ def _check_reply(move: Move, clocks: Clocks) -> None:
         raise Difference(
             f"the batch of {size} requests took {charged_us} us, but their limits are {size * clocks.decision_us} us"
         )
-    # with a bank the limits can differ, and the record does not have those of the other games
+    # With a bank, the requests of a batch can have different limits, and so different shares. The other requests belong to
+    # other games, and the record does not have their limits.
     if clocks.bank_us is None and move.elapsed_us != charged_us // size:
         raise Difference(
             f"{move.elapsed_us} us are charged for one of {size} requests that took {charged_us} us"
@@ -293,7 +306,7 @@ def _check_reply(move: Move, clocks: Clocks) -> None:
 
 
 def has_no_times(move: Move) -> bool:
-    """Return whether a move has no times, because its seat got no request."""
+    """Return True if a move has no times. That means that its seat got no request."""
     return _times(move) == _NO_REQUEST
 
 
@@ -303,7 +316,7 @@ def _check_no_request(move: Move) -> None:
 
 
 def _check_charge(move: Move, time: DecisionTime, fault: Fault | None) -> None:
-    """Check the charged time of a move against the limit, and against the fault of the seat at this move, if any."""
+    """Compare the charged time of a move with the limit, and with the seat's fault at this move, if there is one."""
     if move.elapsed_us > time.limit_us:
         raise Difference(f"{move.elapsed_us} us are charged, but the limit was {time.limit_us} us")
     in_full = move.elapsed_us == time.limit_us
@@ -316,7 +329,8 @@ def _check_charge(move: Move, time: DecisionTime, fault: Fault | None) -> None:
                 f"the move has a lag, but the charge of {move.elapsed_us} us is below the limit"
             )
         return
-    # A bot that could not start has forfeited before the first request, so there was no request at this move.
+    # If the bot could not start, its seat forfeited before the first request. Then this move had no request and has no times,
+    # but the evidence can have a time.
     got_no_request = fault.forfeit and has_no_times(move)
     if not got_no_request and _times(move) != _times(fault.evidence):
         raise Difference("the times of the fault differ from those of the move")

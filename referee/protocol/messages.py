@@ -4,9 +4,9 @@
 of several messages are concatenated, protobuf parses them as one message. The referee sends the requests of
 several games in this way.
 
-A request has the whole view and every legal action, up to a kilobyte. Building a request as one protobuf
-object took longer than sending the request. Therefore each event and each action is serialised once, and the
-bytes are used in many requests.
+A request contains the whole view and every legal action, so it can be as long as a kilobyte. Building a request
+as one protobuf object took longer than sending the request. Therefore each event and each action is serialised once,
+and the bytes are used in many requests.
 
 Messages of bots may have any content. `parse_bot_message` and `parse_action` raise ValueError for bytes that they cannot
 understand. They do not check whether an action is legal; `Game.apply` does.
@@ -203,8 +203,8 @@ def _plays_part(value: int, held: int, jokers: int) -> bytes:
 def _play_parts() -> list[list[list[bytes]]]:
     """Return `_plays_part` for all arguments: `_play_parts()[jokers][card][held]` has the plays of the value `card`.
 
-    With this list, encoding the plays of a hand needs one lookup for each value. A hand has some thirty plays.
-    A lookup for each play took a third of the time of a request.
+    With this list, encoding the plays of a hand needs only one lookup for each value. A hand has some thirty plays.
+    When each play needed a lookup, the lookups took a third of the time to encode a request.
     """
     jokers_alone = [_plays_part(JOKER, held, held) for held in range(JOKERS + 1)]
     return [
@@ -267,9 +267,9 @@ not pass long bytes, because a bot could fill the referee's memory with them."""
 def parse_action(data: bytes, request: Request) -> Action:
     """Return the action in the bytes of a reply to `request`. It may be illegal.
 
-    Slots of the display can have equal cards. The legal actions then have only the draw from the leftmost of
-    the slots with equal cards (ruling R8 in `referee/rules/README.md`). If the bot draws from another of these
-    slots, the draw from the leftmost one is returned. Raises ValueError when the bytes name no action.
+    If several slots of the display have equal cards, only the draw from the leftmost of them is legal (ruling R8 in
+    `referee/rules/README.md`). If the bot draws from another one of these slots, this function returns the legal draw.
+    Raises ValueError when the bytes name no action.
     """
     action = _short_action(data) if len(data) < ONE_BYTE_LIMIT else _parse_action(data)
     if isinstance(action, DrawDisplay):

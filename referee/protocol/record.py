@@ -54,10 +54,15 @@ def dumps(record: GameRecord) -> bytes:
 def loads(data: bytes) -> GameRecord:
     """Return the record that `dumps` has serialised as `data`.
 
-    Raises ValueError if `data` is not a record, or if the record has a field, a ruleset, a termination, an action or a
-    cause of a fault that this version of the referee does not know. Raises ValueError too if protobuf writes other bytes for the same
-    message, if its values are for different numbers of seats, and if the game started after the year 9999. The function accepts some
-    messages that `dumps` never writes, such as one with a `batch_size` of 1 instead of 0. It does not replay the game.
+    Raises ValueError in these cases:
+
+    - `data` is not a `GameRecord` message, or protobuf writes other bytes for the same message.
+    - This version of the referee does not know a field, the ruleset, the termination, an action or the cause of a fault.
+    - Two parts of the record have different numbers of seats (see `_check_seats`).
+    - The game started after the year 9999.
+
+    The function accepts some messages that `dumps` never writes, such as one with a `batch_size` of 1 instead of 0.
+    It does not replay the game.
     """
     try:
         message = record_pb2.GameRecord.FromString(data)
@@ -97,9 +102,10 @@ def loads(data: bytes) -> GameRecord:
 
 
 def _check_seats(record: GameRecord) -> None:
-    """Raise ValueError if a seat lacks a value, or if a fault or a forfeit names a seat that does not exist.
+    """Raise ValueError if a seat has no score, rank or count, or if one of these, a fault or a forfeit belongs to no seat.
 
-    The seats of the moves follow from the rules, so the replay checks them.
+    The counts are those of `dropped`, which may be empty. This function does not check the seats of the moves. They
+    follow from the rules, so the replay checks them.
     """
     seats = len(record.seating)
     if (len(record.scores), len(record.ranks)) != (seats, seats):
@@ -108,7 +114,7 @@ def _check_seats(record: GameRecord) -> None:
         )
     if len(record.dropped) not in (0, seats):
         raise ValueError(
-            f"the record has {seats} seats, but numbers of dropped messages for {len(record.dropped)}"
+            f"the record has {seats} seats, but counts dropped messages for {len(record.dropped)}"
         )
     for what, named in (
         ("a fault", (fault.seat for fault in record.faults)),
@@ -171,7 +177,7 @@ def _move_message(move: Move) -> record_pb2.Move:
 
 
 def _batch_size_field(size: int) -> int:
-    """Return the value that the field has in a message: 0 for 1, which takes no bytes."""
+    """Return the value of the field `batch_size` in a message. A size of 1 is written as 0, because 0 takes no bytes."""
     return size if size > 1 else 0
 
 

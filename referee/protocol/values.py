@@ -66,7 +66,7 @@ OPTIONS: dict[str, dict[Enum, int]] = {
         "ghost_overflow": GhostOverflow,
     }.items()
 }
-"""The values of the options of a ruleset that are enums, by the name of the option."""
+"""Some options of a ruleset are enums. For each of them, by its name: the numbers of the members in the schema."""
 OPTIONS_BACK = {
     name: {value: member for member, value in values.items()} for name, values in OPTIONS.items()
 }
@@ -223,8 +223,8 @@ def ruleset_message(rules: Ruleset) -> pb.Ruleset:
 def ruleset_value(message: pb.Ruleset) -> Ruleset:
     """Return a message as a ruleset.
 
-    Raises ValueError if this version of the referee does not know the message's name or the value of an option, or
-    if another field of the message differs from this version's ruleset.
+    Raises ValueError if this version of the referee does not know the name of the ruleset or the value of an option, if
+    an option has a value that the ruleset does not allow, or if another field differs from this version's ruleset.
     """
     ruleset = RULESETS.get(message.name)
     if ruleset is None:

@@ -55,9 +55,9 @@ _MEMO_SIZE = 1 << 12
 
 
 def prefix(field: int) -> Callable[[int], bytes]:
-    """Return a function that writes tag and length of a field with a message, string or packed list.
+    """Return a function that writes the tag and the length of a field whose content is a message, a string or a packed list.
 
-    The function takes the length of the content in bytes. The caller must write the content after it.
+    The function takes the length of the content in bytes. The caller must write the content after the returned bytes.
 
     Args:
         field: the number of the field.
@@ -67,9 +67,9 @@ def prefix(field: int) -> Callable[[int], bytes]:
 
 
 def number_field(field: int) -> Callable[[int], bytes]:
-    """Return a function that writes a whole field: the tag, and a number of at least 0 or an enum value.
+    """Return a function that writes a whole field: the tag and a number, which can be an enum value.
 
-    For 0 the function returns no bytes, because protobuf omits a field that is 0.
+    The number must not be negative. For 0 the function returns no bytes, because protobuf omits a field that is 0.
 
     Args:
         field: the number of the field.
@@ -97,9 +97,8 @@ _deck_size, _turn = number_field(_FIELDS["deck_size"]), number_field(_FIELDS["tu
 class ViewWriter:
     """Write the views of one game, for all its seats.
 
-    The writer keeps the layers of each seat, the display, the discards and the ghost of the last view, with their
-    bytes. If the next view has the same object, the object has not changed (see `View`), and the writer uses the
-    kept bytes.
+    From the last view, the writer keeps the layers of each seat, the display, the discards and the ghost, each with
+    its bytes. If the next view has the same object, the object has not changed (see `View`), and the writer uses the kept bytes.
     """
 
     def __init__(self) -> None:
@@ -165,7 +164,7 @@ def _table(layers: tuple[Layer, ...]) -> bytes:
 
 @memoize(_MEMO_SIZE)
 def _seats(fields: tuple[int, int, int | None, int, Layer | None]) -> bytes:
-    """Write these fields of a view: its three seats, the snatched layer and the number of draws left."""
+    """Write five fields of a view: the three that name a seat, the snatched layer and the number of draws left."""
     seat, active_seat, victim, cards_to_draw, snatched = fields
     return table_pb2.View(
         seat=seat,

@@ -1,8 +1,8 @@
 """Define the decisions of the game, the actions that can be chosen, and the legal plays of a hand.
 
-Most actions are named tuples, because Python compares and hashes tuples in C. Every turn builds and
-searches a list of some dozens of plays. Named tuples of different types are equal if their items are
-equal. The items of `Play`, `DrawDisplay` and `SnatchGhost` differ in number or type, so two actions of
+Most actions are named tuples, because Python compares and hashes tuples in C. This speed matters, because every
+turn builds and searches a list of some dozens of plays. Named tuples of different types are equal if their items
+are equal. The items of `Play`, `DrawDisplay` and `SnatchGhost` differ in number or type, so two actions of
 different types are never equal.
 
 Section 2 of `proto/README.md` describes steps 1 to 4 of a turn. `referee/rules/README.md` has the rulings.
@@ -25,17 +25,17 @@ class Choice(Enum):
     """An action without parameters."""
 
     TAKE = "take"
-    """The attacker takes the snatched layer. The victim draws as many cards as the layer has."""
+    """The attacker takes the snatched layer. The victim then draws once for each card of the layer."""
     LEAVE = "leave"
     """The attacker lets the victim decide about the snatched layer."""
     RECLAIM = "reclaim"
     """The victim takes its layer back into its hand and draws nothing."""
     DISCARD = "discard"
-    """The victim puts its layer on the discard pile and draws as many cards as the layer has."""
+    """The victim puts its layer on the discard pile, and then draws once for each card of the layer."""
     DRAW_DECK = "draw-deck"
     """Draw the top card of the deck."""
     PASS = "pass"  # noqa: S105 - no password
-    """Decline the optional draw, or the snatch from the ghost if it is optional (ruling R17)."""
+    """Make no optional draw, or decline to snatch from the ghost where that is optional (ruling R17)."""
 
     __hash__ = object.__hash__  # written in C; `Enum.__hash__` is slower
 
@@ -68,7 +68,7 @@ Action = Play | DrawDisplay | SnatchGhost | Choice
 
 
 def action_text(action: Action) -> str:
-    """Return an action with the fields of its message, such as `play {value 7, naturals 2, jokers 1}`."""
+    """Return an action as text with the names of its message's fields, such as `play {value 7, naturals 2, jokers 1}`."""
     match action:
         case Choice():
             return f"CHOICE_{action.name}"
@@ -85,7 +85,7 @@ class DecisionKind(Enum):
     """What a seat has to decide."""
 
     PLAY = "play"
-    """Play a layer from the hand: a `Play`."""
+    """Which layer to play from the hand: a `Play`."""
     TAKE_OR_LEAVE = "take-or-leave"
     """What to do with a snatched layer: `Choice.TAKE` or `Choice.LEAVE`."""
     RECLAIM_OR_DISCARD = "reclaim-or-discard"
@@ -95,8 +95,8 @@ class DecisionKind(Enum):
     OPTIONAL_DRAW = "optional-draw"
     """Whether and where to draw: `Choice.PASS`, `Choice.DRAW_DECK` or a `DrawDisplay`."""
     GHOST_SET = "ghost-set"
-    """Which set of the ghost to snatch (only in a duel): a `SnatchGhost`, or last `Choice.PASS` with
-    `GhostSnatch.OPTIONAL`."""
+    """Which set of the ghost to snatch (only in a duel): a `SnatchGhost`. With `GhostSnatch.OPTIONAL`, `Choice.PASS` is
+    the last legal action."""
 
     __hash__ = object.__hash__  # as in `Choice`
 

@@ -16,9 +16,9 @@ from referee.rules.ruleset import HIDDEN, Counts, Group, Layer
 class View(NamedTuple):
     """A game as one seat sees it (ruling R13).
 
-    All fields are immutable. If the layers of a seat, the display, the discards or the ghost did not change,
-    the next view contains the same object. `ViewWriter` in `protocol/view_bytes.py` recognises the object and
-    does not encode it again.
+    All fields are immutable. The layers of one seat, the display, the discards and the ghost are one object each.
+    If such an object did not change, the next view contains the same object. `ViewWriter` in
+    `protocol/view_bytes.py` then recognises the object and does not encode it again.
     """
 
     seat: int
@@ -42,11 +42,11 @@ class View(NamedTuple):
     snatched: Layer | None
     """The snatched layer while a seat decides about it; None at all other times."""
     victim: int | None
-    """The seat that lost the snatched layer, until the seat has drawn or reclaimed; None at all other times. If a draw of this
-    seat ended the game, the field stays set."""
+    """The seat that lost the snatched layer, until this seat has made all its draws or has reclaimed the layer. It is None at
+    all other times. If a draw of this seat ended the game, the field stays set."""
     cards_to_draw: int
-    """How many draws are left, the current one included; 1 in an optional draw, 0 if nobody draws. After the game, how many
-    draws were dropped (ruling R5)."""
+    """How many draws are left, including the current one. It is 1 in an optional draw, and 0 if nobody draws. After the
+    game it is the number of draws that were not made because the game ended (ruling R5)."""
 
     @property
     def players(self) -> int:
@@ -161,7 +161,7 @@ class GhostDeclined(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """The active player declined the optional draw."""
+    """The active player passed instead of making the optional draw."""
 
     seat: int
 

@@ -3,12 +3,14 @@
 The rest of the project uses the rules through `Game`, which checks every action. Section 2 of `proto/README.md` describes
 steps 1 to 4 of a turn, and `referee/rules/README.md` has the rulings R1 to R19.
 
-`Game` runs each turn as a generator, which follows the order of the rulebooks: who decides what, and when. The generator
-yields a decision and receives an action, which `Game` has checked. At every `yield`, the `Table` and the kind of the
-decision say everything about the position. A local variable must not hold anything that is needed after the `yield` and is
-not also in the `Table`. Views are made from the `Table`, and `turn` can begin at any decision. So a game can be copied
-during a turn, although Python cannot copy a generator, and a bot can search from a position that it only sees
-(`referee/sdk/simulate.py`).
+`Game` runs each turn as a generator. The code of the generator follows the rulebooks, which say in what order the players
+decide. The generator yields a decision and receives an action, which `Game` has checked.
+
+At every `yield`, the `Table` and the kind of the decision say everything about the position. If the code after a `yield`
+uses a local variable from before it, its value must follow from the `Table` and the kind. In `turn`, for example, such
+variables say which opponent is next and whether a layer was snatched. So `turn` can begin at any decision. This has two uses:
+a game can be copied during a turn, although Python cannot copy a generator, and a bot can search although it knows only its
+view of the position (`referee/sdk/simulate.py`). Views are made from the `Table` alone.
 """
 
 from __future__ import annotations
@@ -65,10 +67,11 @@ class Game:
 
     @classmethod
     def from_table(cls, table: Table, kind: DecisionKind = DecisionKind.PLAY) -> Game:
-        """Return a game that begins with a decision of this kind in the turn of `table.active`.
+        """Return a game that begins with a decision of the kind `kind` in the turn of `table.active`.
 
-        The game makes its moves in `table` itself. During a turn, the table must be as `turn` leaves it at such a
-        decision. Raises ValueError if the turn does not go on with such a decision.
+        The game changes `table` itself, not a copy. If `kind` is not `PLAY`, the table must be as `turn` leaves it
+        when it yields such a decision. Raises ValueError if the next decision of the turn has another kind, or if the
+        turn has no further decision.
         """
         game = cls.__new__(cls)
         try:
@@ -83,7 +86,10 @@ class Game:
 
     @classmethod
     def restore(cls, table: Table, kind: DecisionKind | None, outcome: Outcome | None) -> Game:
-        """Return a game in the position of another one, from a copy of its table, its `kind` and its `outcome`."""
+        """Return a game in the same position as another game.
+
+        `table` must be a copy of the other game's table. `kind` and `outcome` are those of the other game.
+        """
         if kind is not None:
             return cls.from_table(table, kind)
         game = cls.__new__(cls)
@@ -126,7 +132,7 @@ class Game:
         """
         legal = () if self.decision is None else self.decision.legal
         try:
-            # `action` may be a plain tuple, which can equal a legal action. The legal action is applied.
+            # `action` may be a plain tuple that equals a legal action. `turn` needs the type of the legal action.
             listed = legal[legal.index(action)]
         except ValueError:
             raise IllegalActionError(f"{action} is not legal now") from None
@@ -174,7 +180,7 @@ class Game:
 #   A: PLAY --its last card--> game over
 #     |
 #     v
-#   A: GHOST_SET   (only in a duel, and only if A can snatch one of several sets, or may pass)
+#   A: GHOST_SET   (only in a duel, if A can snatch several sets, or can snatch one and may pass)
 #     |
 #     v
 #   next opponent clockwise whose top layer is snatched <---------------------------+
@@ -187,7 +193,7 @@ class Game:
 #     |                                     |                                       |
 #     |                                     +--reclaim------------------------------+
 #     v
-#   A: OPTIONAL_DRAW   (only with `optional_draw`, and if nothing was snatched)
+#   A: OPTIONAL_DRAW   (only with `optional_draw`, and only if nothing was snatched)
 #     |
 #     v
 #   the next turn
@@ -229,7 +235,10 @@ def turn(table: Table, kind: DecisionKind = DecisionKind.PLAY) -> Steps:
 def resolve_snatch(
     table: Table, victim: int, kind: DecisionKind = DecisionKind.TAKE_OR_LEAVE
 ) -> Steps:
-    """Snatch the victim's top layer and request all decisions about it, from the first of this kind (step 3 of a turn)."""
+    """Snatch the victim's top layer, and let attacker and victim decide about it (in step 3 of a turn).
+
+    If `table.victim` is set, the layer has been snatched already. The decisions then begin with one of the kind `kind`.
+    """
     if table.victim is None:
         table.snatch(victim)
     if kind is DecisionKind.TAKE_OR_LEAVE:
@@ -308,8 +317,8 @@ def score(table: Table, termination: Termination) -> Outcome:
     """Score a table as it stands ("The end" in section 2 of `proto/README.md`).
 
     A seat has one point for each card on its own table, minus one for each card in its hand. A seat
-    with more points ranks higher. If the ruleset has `hand_size_breaks_ties`, the smaller hand ranks higher among seats
-    with equal points. Seats that are equal in this too share a rank.
+    with more points ranks higher. Of seats with equal points, the seat with fewer cards in its hand ranks higher, if the
+    ruleset has `hand_size_breaks_ties`. Seats that are still equal share a rank.
     """
     played = [sum(layer.size for layer in layers) for layers in table.layers]
     scores = tuple(on_table - held for on_table, held in zip(played, table.hand_sizes, strict=True))

@@ -5,8 +5,9 @@ seat may not see. A joker is 14, because a layer of jokers snatches a layer of 1
 
 A multiset of cards is a tuple of 15 counts, indexed by card. The count of `HIDDEN` is always 0.
 
-Most options of a ruleset are differences between the rulebooks; `end_on` and `max_turns` are not. `referee/rules/README.md` lists
-the rulebooks. `Ruleset.snatches`, `table` and `game` implement the options.
+The rulebooks differ, and some describe several games. Most options of a ruleset are differences between these rulebooks
+or games, but `end_on` and `max_turns` are not. `referee/rules/README.md` lists the rulebooks and explains these two.
+`Ruleset.snatches` and the modules `table` and `game` implement the options.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ FULL: Counts = (0, *(COPIES for _ in NUMBERS), JOKERS)
 class Layer(NamedTuple):
     """Cards of one value that were played together, jokers included.
 
-    A layer of `n` jokers alone is `Layer(JOKER, 0, n)`. It does not matter which copies of a card a layer
-    has (ruling R1 in `referee/rules/README.md`).
+    A layer of `n` jokers alone is `Layer(JOKER, 0, n)`. A layer only counts its cards, because all copies of
+    a card are equal (ruling R1 in `referee/rules/README.md`).
     """
 
     value: int
@@ -116,16 +117,17 @@ class GhostSnatch(Enum):
     """Whether a player must snatch from the duel's ghost (ruling R17)."""
 
     COMPULSORY = "compulsory"
-    """If one set of the ghost can be snatched, it is. If several can, the player must choose one."""
+    """If only one set of the ghost can be snatched, it is snatched without a decision. If several sets can be snatched, the
+    player must choose one of them."""
     OPTIONAL = "optional"
-    """The player chooses a set or passes."""
+    """If at least one set of the ghost can be snatched, the player chooses a set or passes."""
 
 
 class GhostOverflow(Enum):
-    """Where a 13 or joker goes that is turned up for the duel's ghost (rulings R9 and R18)."""
+    """Where a 13 or joker goes if it is turned up for the duel's ghost (rulings R9 and R18)."""
 
     SINGLE = "single"
-    """Onto the lowest single card of the display."""
+    """Onto the lowest single card of the display. If there is none, as with `LOWEST`."""
     LOWEST = "lowest"
     """Onto the lowest card of the display. A group counts by its bottom card."""
 
@@ -163,7 +165,7 @@ class Ruleset:
     max_turns: int = DEFAULT_MAX_TURNS
     """The game ends after this many turns (ruling R12)."""
     ghost_start: GhostStart = GhostStart.THIRTEEN
-    """Without a ghost, this option and the next two have their default values and no meaning."""
+    """This option and the next two have a meaning only with a ghost. Without a ghost they must have their default values."""
     ghost_snatch: GhostSnatch = GhostSnatch.COMPULSORY
     ghost_overflow: GhostOverflow = GhostOverflow.SINGLE
 
@@ -185,8 +187,8 @@ class Ruleset:
     ) -> Ruleset:
         """Return a copy with changed options. If an argument is None, its option does not change.
 
-        Raises ValueError if `max_turns` is less than 1. Also raises it if the ruleset has no ghost and one of the options of the
-        ghost does not have its default value.
+        Raises ValueError if `max_turns` is less than 1, or if a ruleset without a ghost gets another value than the
+        default for one of the `GHOST_OPTIONS`.
         """
         return replace(
             self,

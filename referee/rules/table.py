@@ -46,7 +46,7 @@ from referee.rules.ruleset import (
 
 GHOST_LIMIT = 13
 """All cards of the ghost are lower than this number."""
-_draw_display = lru_cache(1 << 10)(DrawDisplay)  # saves creating equal draws again and again
+_draw_display = lru_cache(1 << 10)(DrawDisplay)  # the same draws are needed again and again
 
 
 class GameEnded(Exception):
@@ -90,7 +90,7 @@ class Table:
         self.display: tuple[Group, ...] = ((),) * DISPLAY_SLOTS
         self.deck = tuple(deck)
         self.deck_size = len(self.deck)
-        """The number of cards that are not drawn yet: the last cards of `deck`. No method changes `deck`."""
+        """The number of cards that are not drawn yet. They are the last cards of `deck`, because drawing does not change `deck`."""
         self.discards: Counts = EMPTY
         self.ghost: Counts | None = EMPTY if ruleset.ghost else None
         self.active = 0
@@ -102,7 +102,7 @@ class Table:
         self.victim: int | None = None
         """See `View.victim`."""
         self.cards_to_draw = 0
-        """How many times the victim, or the active player in an optional draw, still draws."""
+        """How many draws the victim has left. In an optional draw, how many the active player has left. See also `View.cards_to_draw`."""
         self.events: list[Event] = []
         """The events that `Game` has not collected yet."""
 
@@ -288,7 +288,7 @@ class Table:
             self._check_supply()
 
     def _fill_ghost(self, deck_left: int = 0) -> GhostRefilled:
-        """Turn cards up until the ghost has 13 cards or the deck has only `deck_left`, and return the event.
+        """Turn cards up until the ghost has 13 cards or only `deck_left` cards are in the deck, and return the event.
 
         13s and jokers are put onto the display and do not count (rulings R9 and R11).
         """
@@ -309,11 +309,11 @@ class Table:
         return GhostRefilled(tuple(ghost_cards), tuple(display_cards))
 
     def _slot_for_group(self) -> int:
-        """Return the slot for a 13 or joker that the ghost turned up (rulings R9 and R18).
+        """Return the slot for a 13 or joker that was turned up for the ghost (rulings R9 and R18).
 
-        It is the slot with the lowest single card. If no slot has a single card, or with `GhostOverflow.LOWEST`,
-        it is the slot with the lowest bottom card. If the display is empty, it is slot 0. Of several slots with
-        equal bottom cards it is the leftmost.
+        With `GhostOverflow.SINGLE`, it is the slot with the lowest single card. With `GhostOverflow.LOWEST`, and also
+        if no slot has a single card, it is the slot with the lowest bottom card. If several slots fit equally well, it is
+        the leftmost of them. If the display is empty, it is slot 0.
         """
         filled = [slot for slot, cards in enumerate(self.display) if cards]
         if self.ruleset.ghost_overflow is GhostOverflow.SINGLE:

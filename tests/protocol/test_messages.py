@@ -331,7 +331,7 @@ def test_bytes_that_are_no_record_are_refused():
             lambda r: {"seating": r.seating[:1], "usage": r.usage[:1]},
             "1 seats, but 2 scores and 2 ranks",
         ),
-        (lambda _: {"dropped": (1,)}, "2 seats, but numbers of dropped messages for 1"),
+        (lambda _: {"dropped": (1,)}, "2 seats, but counts dropped messages for 1"),
         (
             lambda r: {"faults": (*r.faults, replace(r.faults[0], seat=9))},
             "2 seats, but a fault of seat 9",
