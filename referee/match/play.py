@@ -105,8 +105,7 @@ class RecordedGame:
 
     record: GameRecord
     unseen_events: tuple[tuple[Event, ...], ...]
-    """For each seat: the redacted events since its last request, or all events if it got none. If the seat forfeited with an empty
-    bank, the events since that decision, although the seat got no request for it."""
+    """For each seat: the redacted events since its last request, or all events if it got none."""
 
 
 class _Seat:
@@ -248,12 +247,14 @@ class _Run:
                 self._let_stand_in_decide(decision)
                 continue
             time = clock.decision_time()
+            if time.limit_us <= 0:  # send no request, because 0 in it would mean "no limit"
+                empty_bank = Forfeit(Cause.OUT_OF_TIME, Evidence(detail="the bank is empty"))
+                await self._handle_fault(decision, empty_bank, time)
+                continue
             events = event_log.take(number)
             request = Request(len(moves) + 1, game.view(number), decision, events, time)
             began_ns = self._monotonic_ns()
             try:
-                if time.limit_us <= 0:  # send no request, because 0 in it would mean "no limit"
-                    raise Forfeit(Cause.OUT_OF_TIME, Evidence(detail="the bank is empty"))
                 reply = await player.decide(request)
             except BotFault as fault:
                 self.awaited_ns += self._monotonic_ns() - began_ns

@@ -251,6 +251,20 @@ async def test_empty_bank_forfeits_without_a_request():
     check_record(record)
 
 
+async def test_bot_with_an_empty_bank_still_gets_the_events_since_its_last_request():
+    player = FunctionPlayer(chance(1), elapsed_us=50)
+    seen = []
+    played = await play(
+        setup(clocks=Clocks(decision_us=1_000, bank_us=100)),
+        [player, *players(2)],
+        watch=lambda *move: seen.extend(move[2]),
+    )
+    received = [event for request in player.requests for event in request.events]
+    received += played.unseen_events[0]
+    assert len(received) == len(seen)
+    assert isinstance(received[-1], GameOver)
+
+
 async def test_void_game_error_of_a_player_is_passed_on():
     with pytest.raises(VoidGame, match="no sockets left"):
         await play(setup(), [Faulty(VoidGame("no sockets left")), *players(2)])
