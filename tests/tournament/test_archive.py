@@ -14,10 +14,10 @@ import pytest
 from forgeries import renew_archive
 from sample_league import BOTS, GAMES, SEED, SampleLeague
 
-from referee.errors import NotFoundError, UserError
+from referee.errors import Cause, Evidence, NotFoundError, UserError
 from referee.match.replay import Difference
 from referee.protocol import record as wire
-from referee.records import BotId
+from referee.records import BotId, Fault
 from referee.store.league import League
 from referee.tournament import archive_format
 from referee.tournament.archive_reader import ArchivedTournament
@@ -523,7 +523,7 @@ STREAMS = {
     "an empty record": (gzip.compress(b"\0"), "the record's termination is missing or unknown"),
     "larger than the limit": (
         gzip.compress(b"\xff\xff\xff\x7f" + bytes(2**21)),
-        "it has more than 67108864 bytes",
+        "it has more than 100663296 bytes",
     ),
     "too many fields": (
         gzip.compress(b"\x82\x80\x80\x01" + b"\x32\x00" * (2**20 + 1)),
@@ -533,7 +533,7 @@ STREAMS = {
         gzip.compress(b"\x82\x80\x80\x01" + b"\x31\x00" * (2**20 + 1)),
         "it has a field of an unknown type",
     ),
-    "a long length": (gzip.compress(b"\xff" * 50), "it has more than 67108864 bytes"),
+    "a long length": (gzip.compress(b"\xff" * 50), "it has more than 100663296 bytes"),
 }
 
 
@@ -546,6 +546,16 @@ def test_unknown_field_in_a_record_is_found(data, verify):
     message = r"^cup-1: records\.binpb\.gz: record 1: the record has an unknown field"
     with pytest.raises(Difference, match=message):
         verify(archive_format.pack(members | {archive_format.RECORDS: gzip.compress(stream)}))
+
+
+def test_record_with_the_most_and_longest_faults_can_be_read_again(data):
+    """At most, each of five seats has 1,000 strikes, and each fault has 4 KiB of output, written as escapes of 4 bytes."""
+    record = next(archive_format.load_records(read_members(data)[archive_format.RECORDS]))
+    evidence = Evidence(detail="illegal", stderr_tail="\\xff" * 4096)
+    fault = Fault(0, Cause.ILLEGAL, forfeit=False, move=0, evidence=evidence)
+    largest = replace(record, faults=(fault,) * 5_000)
+    [loaded] = archive_format.load_records(archive_format.dump_records([largest]))
+    assert loaded == largest
 
 
 def dump_delimited(message):
