@@ -13,9 +13,9 @@ environment plays for the referee with `run(policy)`.
 
 **Observations** are flat arrays of small numbers (int8), made from the view of one seat and the kind of the
 decision. Seats are relative: the observing seat comes first, the others follow clockwise. Cards are 14 counts: of
-the 1s, the 2s, …, the 13s, and the jokers. A layer is written in the same way, because its cards tell its value.
-`Encoding` lists the parts. An observation has 135 + 59 * seats numbers, in a duel 20 more: 253 for 2 seats, 312
-for 3, 371 for 4, 430 for 5, and 273 in a duel.
+the 1s, the 2s, …, the 13s, and the jokers. A layer is 14 counts too, and has no number for its value, because the
+counts tell it. `Encoding` lists the parts. An observation has 135 + 59 * seats numbers: 253 for 2 seats, 312 for 3,
+371 for 4 and 430 for 5. In a duel it has 20 more, which makes 273.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from referee.rules.ruleset import (
 )
 
 LAYERS = 3
-"""How many of a seat's newest layers have a part of their own in an observation. The older layers share one part."""
+"""An observation shows this number of a seat's newest layers one by one. The older layers are counted together."""
 _CARDS = JOKER
 """The number of different cards."""
 _MOST = np.iinfo(np.int8).max
@@ -65,7 +65,7 @@ LISTED_ACTIONS: tuple[Action, ...] = (
     *(DrawDisplay(slot) for slot in range(DISPLAY_SLOTS)),
     *(SnatchGhost(value) for value in NUMBERS[:-1]),  # a 13 never joins the ghost
 )
-"""The action of each number. Draws from the display are listed without their cards."""
+"""All actions. The number of an action is its index. Draws from the display are listed without their cards."""
 ACTIONS = len(LISTED_ACTIONS)
 """The number of actions: 653."""
 _NO_ACTION = f"not an action; actions are 0 to {ACTIONS - 1}"
@@ -73,8 +73,9 @@ _NO_ACTION = f"not an action; actions are 0 to {ACTIONS - 1}"
 Array = NDArray[np.int8]
 Number = TypeVar("Number", bound=np.generic)
 Policy = Callable[[Mapping[str, Array]], int]
-"""Returns the number of an action. Gets a dict with `observation` and `action_mask`, as the environment of PettingZoo
-makes it."""
+"""A function that chooses an action and returns its number.
+
+It gets a dict with `observation` and `action_mask`, like the observations of the PettingZoo environment."""
 
 
 class MaskedActionError(ValueError):
@@ -84,7 +85,7 @@ class MaskedActionError(ValueError):
 class _Numbers(dict[Action, int]):
     """The number of each action.
 
-    A draw from a slot is listed without its cards. With cards, it gets the number of its slot.
+    A draw from the display is listed without its cards. A draw with cards has the number of the listed draw from its slot.
     """
 
     def __missing__(self, action: Action) -> int:
@@ -97,7 +98,7 @@ _NUMBERS = _Numbers((action, number) for number, action in enumerate(LISTED_ACTI
 
 
 def encode_action(action: Action) -> int:
-    """Return the number of an action. Raises ValueError if no game can have the action."""
+    """Return the number of an action. Raises ValueError if the action has no number."""
     return _NUMBERS[action]
 
 
@@ -164,7 +165,7 @@ class Encoding:
             "victim": (players,),  # who has just lost a layer, one-hot or all 0
             "cards_to_draw": (1,),  # draws left, the current one included
             "deck_size": (1,),
-            "turns_left": (1,),  # turns after the current one until `max_turns`, at most 127
+            "turns_left": (1,),  # turns after the current one until `max_turns`; 127 if more
             "hand_sizes": (players,),
             "hand": (_CARDS,),
             "snatched": (_CARDS,),  # the layer that a seat decides about
@@ -173,19 +174,19 @@ class Encoding:
             # the newest layers of each seat, the top layer first, then the cards of its older layers together
             "tables": (players, LAYERS + 1, _CARDS),
         }
-        """The shape of each part of an observation, in their order."""
+        """The shape of each part, in the order of the parts in an observation."""
         if ruleset.ghost:
             self.shapes |= {
                 "ghost": (_CARDS,),
-                "bottoms": (DISPLAY_SLOTS,),  # the bottom card of each slot, 0 without a card
+                "bottoms": (DISPLAY_SLOTS,),  # the bottom card of each slot, 0 for an empty slot
             }
         ends = accumulate(map(prod, self.shapes.values()), initial=0)
         self._slices = {
             name: slice(*span) for name, span in zip(self.shapes, pairwise(ends), strict=True)
         }
         self._seats = [_one_hot(seat, players) for seat in range(players)]
-        """One-hot by relative seat. A negative relative seat works too, because a negative index counts from the
-        end."""
+        """The one-hot bytes of each relative seat. A negative relative seat works too, because a negative index counts from
+        the end."""
         self.size = sum(map(prod, self.shapes.values()))
         """How many numbers an observation has."""
 
@@ -224,8 +225,8 @@ class Encoding:
         return np.frombuffer(bytearray().join(parts), np.int8)
 
 
-# An observation differs in few places from the one before. The parts that take long are kept as bytes, and joining
-# bytes is faster than filling an array.
+# One observation differs from the next in only a few places. So the functions below cache the bytes of the parts that
+# take long to compute. These parts are bytes, because joining bytes is faster than filling an array.
 
 
 def _one_hot(position: int, length: int) -> bytes:

@@ -102,12 +102,12 @@ class View:
 
     @property
     def snatched(self) -> Layer | None:
-        """The snatched layer while a seat decides about the layer; None if no seat does."""
+        """The snatched layer while a seat decides about it; None at all other times."""
         return layer_value(self.message.snatched) if self.message.HasField("snatched") else None
 
     @property
     def victim(self) -> int | None:
-        """The seat that lost a layer and has not yet reclaimed the layer or drawn; None if there is no such seat."""
+        """The seat that lost a layer, until it has reclaimed the layer or made all its draws; None at all other times."""
         return self.message.victim if self.message.HasField("victim") else None
 
     @property
@@ -184,8 +184,8 @@ class Request:
     def victims(self, layer: Layer) -> tuple[int, ...]:
         """Return the seats with a top layer that `layer` snatches, clockwise from your seat.
 
-        The number of cards in your hand is not considered: if `layer` is your whole hand, playing it ends the game, and nothing is
-        snatched. The ghost of a duel has no seat and is never among the victims.
+        The method does not check whether `layer` is your whole hand. If it is, playing it ends the game before anything
+        is snatched. The ghost of a duel has no seat and is never among the victims.
         """
         view, snatches = self.view, self.game.ruleset.snatches
         tops = ((seat, view.top(seat)) for seat in view.opponents)
@@ -193,7 +193,10 @@ class Request:
 
     @property
     def time_left_us(self) -> int:
-        """Microseconds for this decision; 0 means no limit. With a `batch_wait_us`, up to that much has passed already."""
+        """Microseconds for this decision; 0 means no limit.
+
+        If your bot passes `batch_wait_us` to `run`, up to `batch_wait_us` of them have passed when you get the request.
+        """
         return self.message.time_left_us
 
     @property

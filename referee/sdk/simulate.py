@@ -1,8 +1,9 @@
-'''Draw the cards that a seat cannot see, as games that a bot can search.
+'''Return random games that fit what a seat has seen, so that a bot can search them.
 
 This is the forward model of the SDK. An `Observer` remembers which cards everybody saw going into a hand. For a request
-it returns an `InformationSet`: all games in which the seat would have seen the same. `InformationSet.draw` returns one of
-them, a `Game` of `referee.rules` in the position of the request. It plays by the rules of the referee:
+it returns an `InformationSet`: all games in which the seat would have seen the same. `InformationSet.draw` returns a
+random one of these games, in the position of the request. It is a `Game` of `referee.rules`, so it plays by the rules of
+the referee:
 
 - `game.decision` is the next decision, with its `seat` and `legal` actions; None when the game is over.
 - `game.apply(action)` plays on to the next decision.
@@ -66,23 +67,23 @@ __all__ = ["Game", "ImpossibleViewError", "InformationSet", "Observer"]
 
 
 class ImpossibleViewError(ValueError):
-    """The seat cannot have seen this: no game leads to the events and the view."""
+    """A request does not fit the events that were observed. Perhaps the bot did not observe every request once."""
 
 
 class InformationSet:
     """All games that a seat cannot tell apart at a request.
 
-    A card that everybody saw enter a hand is *known*. When its owner plays a 7 from a hand with known 7s, the number
-    of known 7s in the hand falls by one, because the played card may be one of them. The same holds for the other values
-    and for jokers. The cards that are neither known nor visible are *unseen*. They are in the deck, or
-    they are the unknown cards in the hands of the other seats. Every way to deal the unseen cards to these places is equally likely.
-    So the model does not learn from what other seats choose. For example, it does not conclude from a single 7 that the seat has no
-    second 7.
+    A card that everybody saw enter a hand is *known*. The two jokers that each seat of a duel gets are known too. When a
+    seat with known 7s plays a 7, one 7 fewer is known, because the played card may be a known one. The same holds for the
+    other values and for jokers. The cards that are neither known nor visible are *unseen*. Each unseen card is in the
+    deck or in the hand of another seat. Every way to deal the unseen cards to these places is equally likely. So the
+    model does not learn from what other seats choose. For example, when a seat plays a single 7, the model does not
+    conclude that the seat has no second 7.
 
     Args:
-        table: the position without the unseen cards: in the hands of other seats are only the known cards, and the deck
+        table: the position without the unseen cards. The hands of other seats have only their known cards, and the deck
             is empty.
-        kind: the decision of the request.
+        kind: the kind of the decision in the request.
         unseen: the unseen cards.
         deck_size: how many of them are in the deck.
     """
@@ -99,12 +100,13 @@ class InformationSet:
             size - sum(hand) for size, hand in zip(table.hand_sizes, table.hands, strict=True)
         ]
         self._missing = [(seat, count) for seat, count in enumerate(missing) if count]
-        """The seats with unknown cards, and how many."""
+        """Each seat with unseen cards in its hand, and the number of these cards."""
 
     def draw(self, chance: Random) -> Game:
-        """Return one of the games, each with the same chance.
+        """Return a random one of the games.
 
-        The game is independent of all others. To try several actions in it, apply them to copies of it.
+        Every way to deal the unseen cards has the same chance, with copies of a card counted as different cards. The
+        returned game is independent of all others. To try several actions in it, apply them to copies of it.
         """
         cards = list(self.unseen)
         chance.shuffle(cards)
@@ -123,7 +125,7 @@ class Observer:
     """What a seat knows about the cards in all hands during a game.
 
     Args:
-        game: the game as it starts, from `Bot.start`.
+        game: the game that the SDK passes to `Bot.start`.
     """
 
     def __init__(self, game: StartedGame) -> None:
@@ -131,7 +133,7 @@ class Observer:
         self._seat = game.seat
         self._sizes = list(game.view.hand_sizes)
         self._known = [list(EMPTY) for _ in self._sizes]
-        """The known cards in each hand; for the own seat all cards."""
+        """The known cards in each hand. In the own hand, all cards are known."""
         if game.ruleset.ghost:
             for known in self._known:
                 known[JOKER] = JOKERS_DEALT
@@ -140,8 +142,8 @@ class Observer:
     def observe(self, request: Request) -> InformationSet:
         """Learn from the events of a request, and return the games that are possible now.
 
-        Call this method once for each request of the game, in their order. Raises ImpossibleViewError if no game
-        leads to the events and the view.
+        Call this method once for each request of the game, in the order of the requests. Raises ImpossibleViewError if the
+        view and the legal actions of the request do not fit the events so far.
         """
         for event in request.events:
             self._learn(event)
@@ -156,7 +158,7 @@ class Observer:
         match event:
             case Played(seat, layer):
                 known = self._known[seat]
-                # Any of the cards may be a known copy.
+                # The played cards may be known ones, so they are subtracted from the known cards.
                 known[layer.value] = max(0, known[layer.value] - layer.naturals)
                 known[JOKER] = max(0, known[JOKER] - layer.jokers)
                 self._sizes[seat] -= layer.size
@@ -217,7 +219,7 @@ class Observer:
         return list_cards(tuple(counts))
 
     def _table(self, view: View) -> Table:
-        """Return the position of a view, with the known cards in the hands of other seats."""
+        """Return the table of a view. The hands of other seats have only their known cards, and the deck is empty."""
         table = Table(self._ruleset, view.players)
         table.hands = [list(known) for known in self._known]
         table.hand_sizes = list(view.hand_sizes)
@@ -234,9 +236,12 @@ class Observer:
 
 
 def _check_decision(information_set: InformationSet, legal: tuple[Action, ...], seat: int) -> None:
-    """Raise ImpossibleViewError unless the seat has a decision with these legal actions in the games."""
+    """Raise ImpossibleViewError unless `seat` has the next decision in these games, with exactly these legal actions.
+
+    One game is enough for the check, because the legal actions of a seat follow from what it sees.
+    """
     try:
-        decision = information_set.draw(Random(0)).decision  # noqa: S311 - any of the games
+        decision = information_set.draw(Random(0)).decision  # noqa: S311 - any game will do
     except ValueError as error:
         raise ImpossibleViewError(f"the view does not fit the decision: {error}") from None
     if decision is None or decision.seat != seat or decision.legal != legal:

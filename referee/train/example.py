@@ -1,8 +1,9 @@
 """Learn to play with numpy in a minute: `python -m referee.train.example [SECONDS]`.
 
-The agent plays against three bots that choose at random, as it does itself at the beginning. Its policy is a softmax over the
-legal actions. The score of an action is linear in a few features of the action, and the weights of these features are linear in
-a few features of the situation. It learns by policy gradients (REINFORCE; Williams, Machine Learning 8, 1992).
+The agent plays against three bots that choose at random. At the beginning the agent chooses at random too. Its policy is
+a softmax over the scores of the legal actions. The score of an action is linear in a few features of the action, and the
+weights of these features are linear in a few features of the situation. The agent learns by policy gradients (REINFORCE;
+Williams, Machine Learning 8, 1992).
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ BATCH = 10
 RATE = 0.3
 """How far the weights change along the gradient."""
 MEMORY = 0.8
-"""The weight of the earlier games in the mean reward, to which the reward of a game is compared."""
+"""The weight of the old mean reward when the rewards of a batch are added to it. The learner compares the reward of each
+game with this mean."""
 TEST_GAMES = 200
 SECONDS = 60.0
-"""How long to learn without an argument."""
+"""How many seconds to learn if the command has no argument."""
 
 
 def choose_at_random(request: Request) -> Action:
@@ -39,7 +41,10 @@ def choose_at_random(request: Request) -> Action:
 
 
 def describe_action(action: Action) -> list[float]:
-    """Return the features of an action: its cards if it is a play, and which choice it is."""
+    """Return the features of an action: size, value and jokers if it is a play, then 0 or 1 for each `Choice`.
+
+    All other actions have only zeros.
+    """
     layer = action.layer if isinstance(action, Play) else None
     cards = [layer.size / 4, layer.value / JOKER, float(layer.jokers)] if layer else [0.0] * 3
     return cards + [float(action is choice) for choice in Choice]
@@ -60,11 +65,14 @@ class Learner:
         self.env.reset(seed=seed)
         self._random = np.random.default_rng(seed)
         self._weights: Floats = np.zeros((ACTION_FEATURES.shape[1], 4))
-        """For each feature of an action, its weight for each feature of the situation."""
+        """One row for each feature of an action. The weight of this feature is the row times the features of the situation."""
         self._usual_reward = 0.0
 
     def describe_situation(self, observation: Array) -> Floats:
-        """Return the features of a situation: a constant, and how far the game is from its possible ends."""
+        """Return the features of a situation: a constant, and three numbers that tell how close the end of the game may be.
+
+        These numbers come from the sizes of the own hand, of the smallest other hand, and of the deck.
+        """
         part = self.env.training_game.encoding.part
         hands = part(observation, "hand_sizes") / HAND_SIZE - 1
         deck = part(observation, "deck_size")[0] / 50 - 0.5
@@ -104,7 +112,10 @@ class Learner:
 
 
 def _parse_seconds(arguments: Sequence[str]) -> float:
-    """Return how long to learn. Raises ValueError if the arguments are not one number, which is not negative, or none."""
+    """Return how long to learn.
+
+    Raises ValueError if there is more than one argument, or if the argument is not a finite number from 0 upwards.
+    """
     if len(arguments) > 1:
         raise ValueError(f"{len(arguments)} arguments")
     seconds = float(arguments[0]) if arguments else SECONDS

@@ -27,18 +27,21 @@ from referee.sdk.env import Array, Encoding, decode_action, make_mask
 SdkBot = type[Bot] | Decide
 """A bot of the SDK, as `referee.sdk.run` takes it."""
 SEEDS = 2**31
-"""A game without a seed of its own gets a random one below this number."""
+"""If `reset` gets no seed, the seed of the game is a random number below this one."""
 RENDER_MODES = ["human", "ansi"]
-"""Print the table with all cards at each reset and step, or return it as a text when `render` is called."""
+"""`human` prints the table with all cards at each reset and step. `ansi` makes `render` return the table as a text."""
 NO_GAME = "call `reset`, which starts a game"
-"""The message of the ResetNeeded that an environment raises without a game in progress."""
+"""The message of `ResetNeeded`. An environment raises it when a call needs a game in progress and there is none."""
 _CLOCKS = Clocks()
-"""The time limits that bots get to know. Nobody measures their time."""
+"""The time limits that bots are told. Nobody enforces them, because nobody measures the time of a bot."""
 _NO_BOTS: Mapping[int, SdkBot] = MappingProxyType({})
 
 
 def reward_by_rank(outcome: Outcome) -> tuple[float, ...]:
-    """Return 1 for the first, -1 for the last and even steps between. Equal ranks get their mean; the sum is 0."""
+    """Return the reward of each seat: 1 for the first, -1 for the last, and even steps between.
+
+    Seats that share a rank get the mean of the rewards for their places. The sum of all rewards is 0.
+    """
     ranks = outcome.ranks
     return tuple(
         (sum(other > rank for other in ranks) - sum(other < rank for other in ranks))
@@ -56,7 +59,7 @@ REWARDS: dict[str, Callable[[Outcome], tuple[float, ...]]] = {
     "rank": reward_by_rank,
     "points": reward_by_points,
 }
-"""What an environment can reward, by name: functions that return the reward of each seat at the end of a game."""
+"""The kinds of rewards by name. Each function returns the reward of each seat at the end of a game."""
 
 
 def find_ruleset(ruleset: str | Ruleset) -> Ruleset:
@@ -94,9 +97,9 @@ def check_render_mode(mode: str | None) -> str | None:
 
 
 class TrainingGame:
-    """Play games one after another. Bots decide immediately, so `decision` is always that of a seat without a bot.
+    """Play games one after another. Bots decide immediately, so `decision` is never the decision of a bot.
 
-    An exception of a bot ends the game: it is passed on, and `decision` is then None.
+    If a bot raises an exception, the caller gets the exception, `decision` becomes None, and the game cannot go on.
 
     Args:
         ruleset: a ruleset or its name.
@@ -104,7 +107,7 @@ class TrainingGame:
         rewards: a key of `REWARDS`.
 
     Raises ValueError for an unknown name, and when the ruleset does not allow this number of players. Raises TypeError when
-    the ruleset is no name and no `Ruleset`, and when the number of players is no whole number.
+    `ruleset` is neither a name nor a `Ruleset`, and when `players` is no whole number.
     """
 
     def __init__(self, ruleset: str | Ruleset, players: int, rewards: str = "rank") -> None:
@@ -138,7 +141,7 @@ class TrainingGame:
         """Start a new game, and play it to the first decision of a seat without a bot.
 
         Args:
-            seed: the text of `--seed` in `referee play`, or anything with this text as its `str`.
+            seed: the seed as `referee play` takes it in `--seed`. Other types, such as numbers, are converted by `str`.
             bots: the bots by seat.
         """
         self.seed, ruleset, digest = seed, self.encoding.ruleset, deals.text_seed(str(seed))
@@ -163,7 +166,7 @@ class TrainingGame:
         self.decision = game.decision
 
     def observe(self, seat: int) -> dict[str, Array]:
-        """Return the observation of a seat, and its mask, whose numbers are all 0 unless the seat has to decide."""
+        """Return the observation and the mask of a seat. If the seat does not have to decide now, its mask is all 0."""
         game, decision = self.game, self.decision
         return {
             "observation": self.encoding.observe(game.view(seat), game.kind),
@@ -176,7 +179,10 @@ class TrainingGame:
         return (0.0,) * self.players if outcome is None else self._reward(outcome)
 
     def render(self, mode: str | None) -> str | None:
-        """Show the table with all cards, also those that are hidden from the seats, in one of `RENDER_MODES`."""
+        """Print the table if the mode is `human`, return it as a text if it is `ansi`, and do nothing if it is None.
+
+        The table shows all cards, also those that are hidden from the seats.
+        """
         if mode is None:
             return None
         from rich.console import Console  # noqa: PLC0415 - only rendering needs it
@@ -193,7 +199,7 @@ class TrainingGame:
 
 
 class _Bots:
-    """Let bots decide for their seats in a game, by the messages that the referee would send them."""
+    """Let bots decide for their seats in a game. They get the messages that the referee would send."""
 
     def __init__(self, game: Game, seed: bytes, bots: Mapping[int, SdkBot]) -> None:
         self._game = game
@@ -217,7 +223,7 @@ class _Bots:
             session.receive_bytes(start)
 
     def note(self, events: tuple[Event, ...]) -> None:
-        """Remember a decision of any seat by its events, unredacted."""
+        """Count a decision of any seat, and keep its unredacted events for the messages to the bots."""
         self._moves += 1
         self._log.add(events)
 
@@ -244,7 +250,7 @@ class _Bots:
             )
 
     def _request(self, decision: Decision) -> Action:
-        """Return the reply of a bot to a request, as the referee would read it."""
+        """Request a decision from the bot of its seat, and return the bot's action, decoded as the referee decodes it."""
         seat, number = decision.seat, self._moves + 1
         view, events = self._game.view(seat), self._log.take(seat)
         request = Request(number, view, decision, events, self._time)

@@ -1,8 +1,8 @@
 """Let chance decide a deck card by card, for OpenSpiel.
 
-In OpenSpiel, chance decides each card when it is drawn, but the rules need a whole deck. So a `LazyGame` has a
-whole deck, of which only the first cards are decided. It tries a move in a copy of the game: if the move draws a card that is
-not decided, the copy is dropped, and chance decides next.
+In OpenSpiel, chance decides each card when it is drawn, but the rules need a whole deck. So a `LazyGame` has a whole
+deck, but only the first cards of the deck are decided. `LazyGame` tries each move in a copy of the game. If the move
+draws a card that is not decided, the copy is dropped. Then chance decides the next card, and the move is tried again.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from referee.sdk import Request
 from referee.sdk.simulate import InformationSet, Observer
 
 
-@cache  # OpenSpiel makes a new state for each copy
+@cache  # for each copy of a state, OpenSpiel first creates a new state, and so a new `LazyGame`
 def _sorted_deck(ruleset: Ruleset, players: int) -> tuple[tuple[int, ...], int]:
-    """Return all cards, the lowest first, and how many cards a deal draws at least.
+    """Return all cards, the lowest first, and the smallest number of cards that a deal can draw.
 
     In a duel, each 13 or joker that is turned up for the ghost can make a deal longer by one card. The sorted deck has these cards
     last, so its deal turns up none of them and is as short as a deal can be.
@@ -49,20 +49,23 @@ class LazyGame:
         self._ruleset, self._players = ruleset, players
         self._deck, self._least = _sorted_deck(ruleset, players)
         self._decided = 0
-        """The number of cards at the beginning of the deck that chance has decided. The others have any order."""
+        """The number of decided cards, which are the first cards of the deck. The order of the others has no meaning."""
         self.waiting_move: Action | None = None
         """The move that waits for a card."""
         self.game: Game | None = None
-        """The game before the move that waits for a card; None before the deal."""
+        """The game so far, without the move that waits for a card; None until all cards of the deal are decided."""
         self.events: tuple[Event, ...] = ()
         self._first_views: tuple[View, ...] = ()
         self._sets: dict[int, InformationSet] = {}
         """The information sets of the next decision, by seat."""
         self._drawn_for: int | None = None
-        """The seat for which `draw` returned this game; None if it comes from no `draw`."""
+        """If this game comes from `draw`, the seat for which it was drawn; None for all other games."""
 
     def __deepcopy__(self, _memo: object) -> Self:
-        """Return an independent game in the same position, fast, because OpenSpiel copies states very often."""
+        """Return an independent game in the same position.
+
+        This is faster than the default of `deepcopy`, which matters because OpenSpiel copies states very often.
+        """
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other._sets = {}
@@ -108,10 +111,10 @@ class LazyGame:
             self._try_deal()
 
     def draw(self, seat: int, chance: Random) -> LazyGame:
-        """Return a game that `seat`, which must decide now, cannot tell apart from this one.
+        """Return a random game that `seat` cannot tell apart from this one. `seat` must have the next decision.
 
-        That game has only the events as `seat` saw them, so its own `draw` accepts only `seat`. Raises ValueError
-        for a seat that does not decide now, and if this game is the result of `draw` for another seat.
+        The returned game has the events only as `seat` saw them, so its own `draw` accepts only `seat`. Raises ValueError if
+        `seat` does not have to decide now, or if this game comes from `draw` for another seat.
         """
         if seat not in self._sets:
             self._sets[seat] = self._make_information_set(seat)

@@ -38,7 +38,7 @@ from referee.train.games import (
 
 
 def observation_space(size: int) -> Dict:
-    """Return the space of a seat's observation with `size` numbers, and of its mask."""
+    """Return the space of the dicts that `observe` returns: an observation of `size` numbers, and a mask."""
     most = np.iinfo(np.int8).max
     return Dict(
         {
@@ -49,20 +49,21 @@ def observation_space(size: int) -> Dict:
 
 
 class LinkoEnv(AECEnv[str, dict[str, Array], int | None]):
-    """A game with an agent on each seat without a bot: `seat_0`, which starts, `seat_1` and so on, clockwise.
+    """A game in which each seat without a bot has an agent.
 
-    All rewards come at the end of a game. `training_game.seed` is the seed of the current game; `referee play --seed` deals the same
-    cards with it.
+    An agent has the name of its seat. `seat_0` starts, and `seat_1`, `seat_2` and so on follow clockwise. All rewards
+    come at the end of a game. `training_game.seed` is the seed of the current game. With this seed, `referee play --seed`
+    deals the same cards.
 
     Args:
         ruleset: a ruleset or its name.
         players: the number of seats.
         rewards: `rank`, which gives 1 to the first and -1 to the last, or `points`.
         bots: bots of the SDK by the number of their seat. They decide at once and are no agents.
-        render_mode: `ansi` to return the table with all cards as a text in `render`, `human` to print it at each reset and step, or
-            None.
+        render_mode: with `ansi`, `render` returns the table with all cards as a text. With `human`, each reset and step
+            prints the table. With None, `render` does nothing.
 
-    Raises ValueError when one of the options does not fit.
+    Raises ValueError or TypeError when an argument is wrong.
     """
 
     metadata: ClassVar[dict[str, Any]] = {
@@ -104,7 +105,10 @@ class LinkoEnv(AECEnv[str, dict[str, Array], int | None]):
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Start a new game. Its seed follows from the last given seed if none is given."""
+        """Start a new game.
+
+        If `seed` is None, the game gets a random seed. A given seed also seeds the generator of these random seeds.
+        """
         del options  # there are none
         if seed is None:
             seed = int(self._random.integers(SEEDS))
@@ -128,9 +132,10 @@ class LinkoEnv(AECEnv[str, dict[str, Array], int | None]):
         return super().agent_iter(max_iter)
 
     def step(self, action: int | None) -> None:
-        """Apply the action of the selected agent; None after the end of the game.
+        """Apply the action of the selected agent.
 
-        Raises MaskedActionError and changes nothing when the action is masked.
+        After the end of the game, the action must be None, and the step only removes the agent. Raises MaskedActionError and
+        changes nothing when the action is masked.
         """
         if self.agents and self.terminations[self.agent_selection]:
             self._was_dead_step(action)
@@ -145,7 +150,7 @@ class LinkoEnv(AECEnv[str, dict[str, Array], int | None]):
             self.render()
 
     def observe(self, agent: str) -> dict[str, Array]:
-        """Return the observation of an agent, and its mask: all 0 unless the agent has to decide."""
+        """Return the observation and the mask of an agent. If the agent does not have to decide now, its mask is all 0."""
         return self.training_game.observe(self._seats[agent])
 
     def render(self) -> str | None:
@@ -163,10 +168,11 @@ class LinkoEnv(AECEnv[str, dict[str, Array], int | None]):
             return
         rewards = self.training_game.rewards()
         self.rewards = {agent: rewards[seat] for agent, seat in self._seats.items()}
-        self._accumulate_rewards()  # all rewards before were 0
+        self._accumulate_rewards()  # only needed here, because all earlier rewards were 0
         self.terminations = dict.fromkeys(self.agents, True)
         self.agent_selection = self.agents[0]
 
 
 env = LinkoEnv
-"""PettingZoo's name for what creates an environment. It needs no wrapper, because `LinkoEnv` checks actions itself."""
+"""PettingZoo expects this name for a function that creates an environment. No wrapper is needed, because `LinkoEnv` checks
+actions itself."""

@@ -5,7 +5,7 @@
 
     game = pyspiel.load_game("linko(ruleset=duel,players=2,ghost_snatch=optional)")
 
-A state has no deck: chance decides each card when it is drawn (`lazy_game.py`).
+A state has no deck with a fixed order, because chance decides each card when it is drawn (`lazy_game.py`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from referee.train.games import find_ruleset, reward_by_rank
 from referee.train.lazy_game import LazyGame
 
 OPTIONS: dict[str, Enum] = {"end_on": EndOn.DECK_AND_DISPLAY, **GHOST_OPTIONS}
-"""The parameters for options of a ruleset, besides `max_turns`, with the default values of all rulesets."""
+"""The parameters that set options of a ruleset, without `max_turns`. Their default values are the same for all rulesets."""
 _MAX_LENGTH = (1 << 31) - 1
 """The largest length of a game that OpenSpiel can store."""
 GAME_TYPE = pyspiel.GameType(
@@ -64,7 +64,7 @@ GAME_TYPE = pyspiel.GameType(
 
 
 def read_ruleset(params: Mapping[str, Any]) -> Ruleset:
-    """Return the ruleset that parameters describe. Raises ValueError if one is wrong."""
+    """Return the ruleset that the parameters describe. Raises ValueError if a parameter has a wrong value."""
     options: dict[str, Any] = {}
     for option, default in OPTIONS.items():
         values = {each.value: each for each in type(default)}
@@ -78,10 +78,11 @@ def read_ruleset(params: Mapping[str, Any]) -> Ruleset:
 
 
 def bound_game_length(ruleset: Ruleset, players: int) -> int:
-    """Return a number of decisions that no game exceeds.
+    """Return an upper bound for the number of decisions in a game.
 
-    A turn has a play, at most two decisions about the layer of each opponent, one about the ghost and one about the optional
-    draw. All draws of a game together take at most the cards of the deck, because no card returns to it.
+    A turn has one decision about the play, at most two about the layer of each opponent, one about the ghost and one about
+    the optional draw. The draws of all victims in a game are together at most as many as the cards of the deck, because each
+    draw takes at least one card that came from the deck, and no card returns to it.
     """
     in_a_turn = 1 + 2 * (players - 1) + ruleset.ghost + ruleset.optional_draw
     return ruleset.max_turns * in_a_turn + sum(full_deck(ruleset))
@@ -93,7 +94,7 @@ class LinkoGame(pyspiel.Game):
     Args:
         params: `players`, and what `read_ruleset` reads.
 
-    Raises ValueError if a parameter is wrong.
+    Raises ValueError if a parameter has a wrong value. `pyspiel.load_game` checks the names and types of parameters before.
     """
 
     def __init__(self, params: dict[str, Any] | None = None) -> None:
@@ -122,7 +123,7 @@ class LinkoGame(pyspiel.Game):
         return LinkoState(self)
 
     def max_chance_nodes_in_history(self) -> int:
-        """Return the number of cards, each of which is drawn at most once."""
+        """Return the number of cards in the deck, because chance decides each card at most once."""
         return sum(full_deck(self.encoding.ruleset))
 
     def make_py_observer(
@@ -130,8 +131,8 @@ class LinkoGame(pyspiel.Game):
     ) -> LinkoObserver | None:
         """Return an observer for observations or, with perfect recall, information states.
 
-        Returns None for all types of observation except that of one player's knowledge. Raises ValueError for
-        parameters, because there are none.
+        Returns None unless the observation has the public information and the private information of one player. Raises
+        ValueError if `params` is not empty, because observations have no parameters.
         """
         if params:
             raise ValueError(f"observations of linko have no parameters, but got {params}")
@@ -150,7 +151,7 @@ class LinkoState(pyspiel.State):
         self.lazy_game = LazyGame(game.encoding.ruleset, game.encoding.players)
 
     def current_player(self) -> int:
-        """Return the seat that must decide, or the `PlayerId` of chance or the end."""
+        """Return the seat that must decide, `PlayerId.CHANCE` if chance must, or `PlayerId.TERMINAL` after the game."""
         if self.lazy_game.needs_card:
             return int(pyspiel.PlayerId.CHANCE)
         game = self.lazy_game.game
@@ -191,8 +192,8 @@ class LinkoState(pyspiel.State):
     def resample_from_infostate(self, player: int, sampler: Callable[[], float]) -> LinkoState:
         """Return a random state that the deciding player cannot tell apart from this one.
 
-        Its `history()` is an exception: it is the history of this state, with the true hidden cards. Neither show it to a
-        player nor replay it.
+        The `history()` of the returned state does not fit it, because it is the history of this state, with the true hidden
+        cards. Do not show it to a player, and do not replay it.
 
         Raises ValueError as `LazyGame.draw` does.
         """
@@ -217,7 +218,7 @@ class LinkoState(pyspiel.State):
 
 
 def describe(view: View, kind: DecisionKind | None) -> str:
-    """Return as a text everything that a seat may know now. Different views have different texts."""
+    """Return everything that a seat may know now as a text. Different views have different texts."""
     fields = view._asdict() | {
         "tables": [" ".join(map(layer_name, layers)) for layers in view.tables],
         "snatched": view.snatched and layer_name(view.snatched),
@@ -227,9 +228,10 @@ def describe(view: View, kind: DecisionKind | None) -> str:
 
 
 class LinkoObserver:
-    """Make observations of states: the tensor has what `Encoding.observe` returns, and `dict` its parts.
+    """Make observations of states, as tensors and as texts.
 
-    An observer with perfect recall makes information states: texts that also have all events. It makes no tensor.
+    `tensor` has the numbers that `Encoding.observe` returns, and `dict` has the parts of `tensor`. An observer with perfect
+    recall makes information states instead. These are texts that also have all events; there is no tensor.
 
     Args:
         encoding: makes the tensor.
@@ -246,7 +248,7 @@ class LinkoObserver:
             self.dict = {name: encoding.part(self.tensor, name) for name in encoding.shapes}
 
     def set_from(self, state: LinkoState, player: int) -> None:
-        """Write the observation of a player into the tensor; all numbers are 0 during the deal."""
+        """Write the observation of a player into the tensor, or zeros during the deal. Without a tensor, do nothing."""
         if self.tensor is None:
             return
         game = state.lazy_game.game

@@ -38,21 +38,21 @@ MASKED = ("error", "replace")
 class SingleSeatEnv(gymnasium.Env[Array, np.int64]):
     """A game in which the agent has one seat.
 
-    `action_masks` returns the mask, as `MaskablePPO` of sb3-contrib takes it. The reward comes at the end of a game. `info` has
-    the seat of the agent. `training_game.seed` is the seed of the current game; `referee play --seed` deals the same cards
-    with it.
+    `action_masks` returns the mask, as `MaskablePPO` of sb3-contrib takes it. The reward comes at the end of a game.
+    `info` has the seat of the agent. `training_game.seed` is the seed of the current game. With this seed,
+    `referee play --seed` deals the same cards.
 
     Args:
         opponents: bots of the SDK, in clockwise order from the agent's left neighbour. They decide at once.
         ruleset: a ruleset or its name.
         seat: the agent's seat; None for a random seat in each game.
         rewards: `rank`, which gives 1 to the first and -1 to the last, or `points`.
-        masked: what a masked action does: `error` raises MaskedActionError, `replace` makes a random legal action instead, for
-            algorithms that know no masks.
-        render_mode: `ansi` to return the table with all cards as a text in `render`, `human` to print it at each reset and step, or
-            None.
+        masked: what `step` does with a masked action. With `error`, it raises MaskedActionError. With `replace`, it applies a
+            random legal action instead, which serves algorithms that know no masks.
+        render_mode: with `ansi`, `render` returns the table with all cards as a text. With `human`, each reset and step
+            prints the table. With None, `render` does nothing.
 
-    Raises ValueError when one of the arguments does not fit.
+    Raises ValueError or TypeError when an argument is wrong.
     """
 
     metadata = {"render_modes": RENDER_MODES, "render_fps": 1}  # noqa: RUF012 - Gymnasium's attribute
@@ -91,7 +91,10 @@ class SingleSeatEnv(gymnasium.Env[Array, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
-        """Start a new game. Its seed follows from the last given seed if none is given."""
+        """Start a new game.
+
+        If `seed` is None, the game gets a random seed from `np_random`. A given seed also seeds `np_random`.
+        """
         super().reset(seed=seed, options=options)
         game, chance = self.training_game, self.np_random
         if seed is None:
@@ -111,8 +114,8 @@ class SingleSeatEnv(gymnasium.Env[Array, np.int64]):
     def step(self, action: np.int64 | int) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         """Make the action with this number, and let the opponents decide.
 
-        Raises MaskedActionError when the action is masked, unless masked actions are replaced, and TypeError when it is no whole
-        number.
+        A masked action raises MaskedActionError, or is replaced if `masked` is `replace`. Raises TypeError when the action is
+        no whole number.
         """
         game = self.training_game
         if game.decision is None:
