@@ -1,20 +1,22 @@
 """Choose the tables of later rounds again, when some neighbours by fit are settled and others are open.
 
-`ratings.judge` says at a look which neighbours are settled. The stages and rounds of the matches after the look stay as planned; only the
-bots at their tables are chosen again, so that the open pairs meet more often. The next look chooses again,
-so the tables change only up to the round of the next look. Chance has no part in it: the tables depend only on the schedule
-and on the open pairs of each look. So anybody who has the results can compute the same tables.
+`ratings.judge` says at a look which neighbours are settled. The stages and rounds of the matches after the look stay as
+planned. Only the bots at their tables are chosen again, so that the open pairs meet more often. The next look chooses
+again, so this look changes only the tables of the rounds before the next look. The choice is not random: the tables
+depend only on the schedule and on the open pairs of each look. So anybody who has the results can compute the same tables.
 
 The tables of a stage are filled pair by pair:
 
-- The open pair that has met least since the look comes first. Among pairs that have met equally often, a pair with one bot already
-  at the table comes before a pair with none, and then the pair whose bots have played least. A pair that has too few free seats is skipped.
+- The open pair that has met least since the look comes first. Among pairs that have met equally often, a pair with one
+  bot already at the table comes before a pair with none. Among equal pairs, the one whose bots have played least comes
+  first. A pair is skipped if the table has too few free seats for it.
 - If no open pair fits any more, a free seat goes to the bot that has played least. Bots of open pairs come before others.
 
-Then the bots are put in the clockwise order in which they sit beside bots that they have sat beside least often in the stage.
+Then the clockwise order is chosen in which the bots have had their left neighbours least often in the stage so far.
 
-A stage in which no pair is settled keeps its planned tables, and so does every stage of a gauntlet: its tables have one challenger
-each, so two challengers cannot meet. A stage in which all pairs are settled plays no further match.
+A stage in which all pairs are settled plays no further match. A stage in which no pair is settled keeps its planned tables.
+A stage of a gauntlet also keeps them while a pair is open: each of its tables has one challenger, so two challengers could
+not meet at it.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ def redraw(
     rounds: int,
     next_rounds: int,
 ) -> list[Match]:
-    """Return the matches of a tournament after a look: those before the look, and those that follow.
+    """Return all matches of a tournament, as a look leaves them: those before the look, and those that follow.
 
     Args:
         stages: the stages of the tournament.
@@ -149,7 +151,7 @@ class _Draw:
 
 
 class SeatOrders:
-    """Chooses the clockwise order of the bots of a table: each bot sits beside bots that it has sat beside least often.
+    """Chooses the clockwise order in which the bots of a table have had their left neighbours least often so far.
 
     Args:
         earlier: the clockwise orders of all earlier matches.
@@ -162,7 +164,7 @@ class SeatOrders:
             self._neighbours.update(_pairs(order))
 
     def choose(self, table: Sequence[int]) -> tuple[int, ...]:
-        """Return the order of the next match, which counts for later ones. The first bot of `table` stays first."""
+        """Return the order of the next match, and count its neighbours for later matches. The first bot of `table` stays first."""
         first, *others = table
         choice = ((first, *each) for each in permutations(others))
         best = min(choice, key=lambda order: sum(self._neighbours[pair] for pair in _pairs(order)))

@@ -10,19 +10,21 @@ stage may be shorter. Each stage has these properties:
 - Each bot has each other bot as left neighbour about equally often. `choose_orders` searches for such orders.
 
 Stages take turns: the next round is always from the stage with the fewest games so far. If a stage must let
-some bots play more often than others, it prefers the bots that play least in the earlier stages of the list. Pairs of bots that
-have met less often in the earlier stages meet more often (`positions`).
+some bots play more often than others, it prefers the bots that play least in the stages before it in the list of
+stages. Pairs of bots that meet less often in those stages meet more often in this one (`positions`).
 
 The tables of a stage come from these sources:
 
-1. Known designs (`designs`), as often as all tables of a design fit: first a neighbour design, then a pair
-   design. In a design all pairs meet equally often.
-2. For the other matches, the first of these sources that has tables: the start of the pair design, if all bots
-   play about equally often there; base blocks on a circle (`cyclic_tables`); a search for single tables
-   (`table_search`). The first two give tables in which the meetings of any two pairs differ by one at most.
+1. Known designs (`designs`): first as many complete copies of a neighbour design as the stage has matches for, then
+   as many complete copies of a pair design. In a design all pairs meet equally often.
+2. For the matches that are left, the first of these sources that has tables: the start of the pair design, if the
+   numbers of matches of any two bots differ by one at most there; base blocks on a circle (`cyclic_tables`); a
+   search for single tables (`table_search`). In the tables of the first two sources, the meetings of any two pairs
+   differ by one at most.
 
-If the meetings of two pairs differ by more than one in the end, the stage is tried again with fewer designs,
-and then, if there is a neighbour design, with base blocks only.
+If the meetings of two pairs differ by more than one in the whole stage, the stage is tried again with fewer copies,
+and then, if a neighbour design fits into the stage, with base blocks only. If all this fails, the stage gets the tables
+with the smallest difference.
 """
 
 from __future__ import annotations
@@ -62,9 +64,9 @@ def balanced_tables(bots: int, seats: int, matches: int) -> list[list[BotTable]]
 def _choose_parts(
     bots: int, seats: int, matches: int
 ) -> tuple[list[list[BotTable]], list[list[BotTable]]]:
-    """Return the tables of a stage in parts: first those in clockwise order, then those without an order.
+    """Return two lists of parts of a stage: parts that keep their clockwise orders, and parts for `choose_orders`.
 
-    In each part but the last one all bots play equally often.
+    The second list follows the first. In each part but the last one, all bots play equally often.
     """
     fits = matches * seats >= bots * (bots - 1)
     neighbours = _tables(neighbour_design(bots, seats) if fits else None)
@@ -93,9 +95,9 @@ def _tables(design: Design | None) -> list[BotTable]:
 
 
 def _copies(matches: int, neighbours: int, pairs: int) -> Iterator[tuple[int, int]]:
-    """Yield how often a stage may contain the neighbour design and the pair design, as often as possible first.
+    """Yield how many copies of the neighbour design and of the pair design to try in a stage, the most copies first.
 
-    Fewer designs leave more matches to a search, which then finds even tables more easily.
+    Fewer copies leave more matches to a search. Then it is easier to let all pairs meet about equally often.
 
     Args:
         matches: the number of matches of the stage.
@@ -111,9 +113,9 @@ def _copies(matches: int, neighbours: int, pairs: int) -> Iterator[tuple[int, in
 
 
 def _start(bots: int, pairs: Sequence[BotTable], matches: int) -> list[list[BotTable]]:
-    """Return the first tables of a pair design as one part.
+    """Return a list with one part: the first `matches` tables of a pair design.
 
-    Return [] if the design has fewer tables, or if some bots play two matches more than others.
+    Return [] if the design has fewer tables, or if a bot plays at least two matches more than another.
     """
     if matches > len(pairs):
         return []
@@ -131,10 +133,11 @@ def _difference(bots: int, parts: Iterable[Iterable[BotTable]]) -> int:
 
 
 def _split(bots: int, part: Iterable[BotTable]) -> Iterator[list[BotTable]]:
-    """Yield the rounds of a part. All bots play equally often in a part, except in the last one of a stage.
+    """Yield the rounds of a part.
 
-    The next table of a round is one whose bots have played least in the part so far. A round ends when all bots
-    have played equally often.
+    A round ends when all bots have played equally often. Only the last part of a stage may end with a shorter round.
+    The next table is one of the next `_LOOK_AHEAD` tables. It is the one whose busiest bot has played least in the part
+    so far. Among equal tables, it is the one whose bots together have played least.
     """
     played = [0] * bots
     left = list(part)
@@ -186,7 +189,7 @@ def interleave_rounds(
     """
     left = [deque(enumerate(each, start=1)) for each in rounds]
     waiting = [(0, stage) for stage, more in enumerate(left) if more]
-    """A heap of the stages that have rounds left, each after the number of its games so far."""
+    """A heap with a pair for each stage that has rounds left: the number of its games so far, and the stage."""
     while waiting:
         games, stage = waiting[0]
         number, orders = left[stage].popleft()

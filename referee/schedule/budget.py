@@ -30,18 +30,19 @@ def smallest_choice(stages: Sequence[Stage], bots: int) -> tuple[Stage, ...]:
 def buy(
     stages: Sequence[Stage], bots: int, affords: Affords, *, most_games: int
 ) -> tuple[Stage, ...]:
-    """Return the stages with as many matches as the budget is enough for.
+    """Return the stages with as many matches as the budget allows.
 
-    If the budget is enough for one match at every table of every stage, all tables play, and each plays the
-    same number of matches. If not, each stage gets a balanced choice. The search starts with
-    `smallest_choice` and adds matches one by one, until the budget is not enough for the next match. Each
-    match is added to the stage with the fewest games. If several stages have the fewest, the first one gets it.
+    If the budget allows one match at every table of every stage, all tables play, and each plays the same number
+    of matches. If not, each stage gets a balanced choice. The search starts with `smallest_choice` and adds matches
+    one by one, until the budget does not allow the next match. Each match is added to the stage with the fewest
+    games. If several stages have the fewest, the first one gets it.
 
     Args:
         stages: the stages; the function ignores how many matches they have.
         bots: the number of bots.
         affords: returns True if the stages are within the budget. It must return True for `smallest_choice`.
-        most_games: the search ends when the stages have more than `most_games` games.
+        most_games: the search ends when the stages have more than `most_games` games, even if the budget allows
+            more. So the result may have more games than this.
     """
 
     def whole(rounds: int) -> tuple[Stage, ...]:
@@ -111,7 +112,7 @@ def spend(
     pace: Pace | None,
     most_games: int,
 ) -> tuple[Stage, ...]:
-    """Return the stages with as many matches as the budget is enough for, as selected by `buy`.
+    """Return the stages with as many matches as the budget allows, as `buy` selects them.
 
     Args:
         budget: the budget of the tournament.
@@ -121,8 +122,8 @@ def spend(
         pace: the duration of earlier games, used only for a budget of minutes. None if no duration is known.
         most_games: see `buy`.
 
-    Raises ValueError if the budget is too small for every bot to play in every stage. Raises ValueError also
-    if the budget is in minutes and `pace` does not know the duration of the games of a stage.
+    Raises ValueError if the budget is too small to let every bot play in every stage. Raises ValueError also if the
+    budget is in minutes and the duration of the games of a stage is unknown.
     """
     price = _Price(budget.unit, bots, workers, _durations(budget, stages, pace))
     smallest = smallest_choice(stages, bots)
@@ -150,8 +151,9 @@ class _Price:
     def compute(self, stages: Sequence[Stage]) -> float:
         """Return the price of the stages, as a number of units.
 
-        For games per bot, add up the most games of a challenger in each stage, and the most games of any other
-        bot in each stage. The larger sum is the price. It is an upper bound: perhaps no bot plays that often.
+        For games per bot, `Stage.most_games` gives two numbers for each stage: one for challengers and one for other
+        bots. Each of the two is added up over all stages, and the larger sum is the price. The price is an upper
+        bound: perhaps no bot plays that often.
         """
         if self.unit is Unit.GAMES_PER_BOT:
             each = [stage.most_games(self.bots) for stage in stages]

@@ -3,12 +3,12 @@
 Snatching goes clockwise, so the left neighbour of a bot matters. All seatings of a match have the same cyclic
 order of bots, and so the same neighbours. A table of k bots has (k-1)! cyclic orders.
 
-The module searches for good orders of many matches at once. Count for each pair of bots how often the second
+The module searches for good orders of many matches at once. For each pair of bots it counts how often the second
 bot is the left neighbour of the first bot. The cost is the sum of the squares of these counts; it is smallest
-if the counts differ by one at most. A pass goes through the matches and gives each match an order of the
-lowest cost, while the orders of all other matches stay. If several orders have the lowest cost, the search
-selects one of them at random, which leads out of most dead ends. The result has the lowest cost found after a
-pass.
+if the counts differ by one at most. A pass goes through the matches. It gives each match the order that makes the cost
+lowest, while the orders of all other matches stay. If several orders make it lowest, the search selects one of
+them at random, because this leads out of most dead ends. In some passes, a few matches get a random order instead. The
+result has the lowest cost that was found after a pass, or at the start if the matches had orders then.
 
 The search uses `Random.random` with a fixed seed. Python guarantees the sequence of these numbers, so the
 orders are the same on all machines.
@@ -27,13 +27,13 @@ from referee.schedule import BotTable
 _ROUND_EFFORT = 30_000
 """The approximate limit on the number of cyclic orders that the search for one round tries."""
 _CHOICE_EFFORT = 200_000
-"""The approximate limit on the number of cyclic orders that `choose_orders` tries."""
+"""The same limit for `choose_orders`. For `choose_block_orders` it is divided by the number of bots."""
 _LEAST_PASSES = 3
 """The smallest number of passes of a search, whatever the limit on the effort."""
 _MOST_PASSES = 60
 """The largest number of passes of a search."""
 _CHANCE = 0.05
-"""The probability that a match gets a random order in the first passes of `choose_orders`."""
+"""The parameter `chance` of `_Search.run`, in `choose_orders` and `choose_block_orders`."""
 
 
 @cache
@@ -82,7 +82,7 @@ class RoundOrders:
 def choose_orders(tables: Sequence[BotTable]) -> list[BotTable]:
     """Return the tables of a stage, each with its bots in clockwise order. A table may occur several times.
 
-    The search starts with the orders that the tables have. They stay if no cost is lower.
+    The search starts with the orders that the tables have. They stay if the search finds no lower cost.
     """
     if not tables:
         return []
@@ -94,7 +94,7 @@ def choose_orders(tables: Sequence[BotTable]) -> list[BotTable]:
 def choose_block_orders(blocks: Sequence[BotTable], bots: int) -> list[BotTable]:
     """Return base blocks of `cyclic_tables`, each in clockwise order.
 
-    If each block is moved to `bots` tables, all bots are neighbours about equally often.
+    If each block is moved by 0, 1, …, `bots` - 1 positions, all bots are neighbours about equally often in the tables.
     """
     search = _BlockSearch(blocks, bots)
     search.start()
@@ -114,9 +114,9 @@ class _Search:
         players = set(chain.from_iterable(tables))
         self._bots = 1 + max(players)
         self._kinds = len(players) * (len(players) - 1)
-        """The number of pairs of a bot and its left neighbour."""
+        """How many different pairs of a bot and a left neighbour are possible."""
         self._met = [0] * self._bots**2
-        """How often two bots have been neighbours so far, at the position that `_places` gives."""
+        """How often each bot has had each other bot as left neighbour. `_places` gives the positions in this list."""
         self._chosen = [-1] * len(tables)
         """The number of the cyclic order of each match, -1 if it has none yet."""
         self._random = Random(0).random  # noqa: S311 - no secret
@@ -147,8 +147,8 @@ class _Search:
         Args:
             options: the numbers of the cyclic orders that each match may have.
             effort: the approximate number of cyclic orders to try.
-            chance: in every second pass, a match gets a random order with this probability, to leave dead
-                ends. The probability falls from pass to pass.
+            chance: to leave dead ends, every second pass gives a match a random order with some probability. In pass i
+                of p, this probability is `chance` * (1 - i / p), so it falls from pass to pass.
         """
         in_turn = sorted(range(len(options)), key=lambda _: self._random())
         passes = effort // sum(map(len, options))
@@ -203,17 +203,17 @@ class _Search:
         return (self._kinds - more) * times**2 + more * (times + 1) ** 2
 
     def _places(self, table: BotTable) -> list[int]:
-        """Return the position in `_met` of each pair of bots of a table, in the order of the numbers of `_pairs`."""
+        """Return a list with one entry for each pair of bots of a table: its position in `_met`. `_pairs` numbers the pairs."""
         return [bot * self._bots + other for bot in table for other in table]
 
 
 class _BlockSearch(_Search):
-    """Search for the cyclic orders of base blocks. What counts is the difference of two neighbours."""
+    """Search for the cyclic orders of base blocks. It counts differences of neighbours, not pairs of neighbours."""
 
     def __init__(self, blocks: Sequence[BotTable], bots: int) -> None:
         super().__init__(blocks)
         self._bots, self._kinds, self._met = bots, bots - 1, [0] * bots
 
     def _places(self, table: BotTable) -> list[int]:
-        """Return the difference of each pair of bots of a block, in the order of the numbers of `_pairs`."""
+        """Return a list with one entry for each pair of bots of a block: their difference. `_pairs` numbers the pairs."""
         return [(other - bot) % self._bots for bot in table for other in table]

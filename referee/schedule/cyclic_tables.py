@@ -2,13 +2,14 @@
 
 The bots 0 to n-1 stand on a circle. A base block is a table; moving it by 0, 1, …, n-1 positions gives n tables,
 in which every bot plays equally often. Two bots meet in these tables as often as their difference, modulo n,
-occurs in the base block. So the search for thousands of tables becomes a search for a few base blocks: the counts of
-any two differences may differ by 1 at most. Mathematicians call base blocks in which all
-differences occur equally often a cyclic difference family.
+occurs in the base block. So the search for thousands of tables becomes a search for a few base blocks. For each
+difference, the search counts how often it occurs in all base blocks together. Any two of these counts may differ by 1
+at most. If they are all equal, mathematicians call the base blocks a cyclic difference family.
 
-If the number of matches is no multiple of n, one more base block, the last block, is moved by fewer than n offsets.
-Several lists of offsets are tried. In each list the offsets go around the circle in equal strides. In the tables of the last block, the numbers of matches of any two bots must differ by 1 at most. Two bots may meet
-there once at most, and only if their difference is among the rarest.
+If the number of matches is no multiple of n, one more base block is moved by fewer than n offsets. It is called the
+last block. Several lists of offsets are tried. In each list the offsets go around the circle in equal strides. In the
+tables of the last block, the numbers of matches of any two bots must differ by 1 at most. Two bots may meet there once
+at most, and only if no other difference occurs less often in the other base blocks than theirs.
 
 The search uses `Random.random` with a fixed seed. Python guarantees the sequence of these numbers, so the
 tables are the same on all machines.
@@ -27,15 +28,16 @@ from referee.schedule.cyclic_orders import choose_block_orders
 _TRIES = 6
 """The largest number of searches, each with other random numbers."""
 _STEPS = 20_000
-"""The most steps of a search for base blocks, without those of `_STEPS_PER_BLOCK`."""
+"""The largest number of steps of a search for base blocks, before `_STEPS_PER_BLOCK` is added for each block."""
 _STEPS_PER_BLOCK = 20
-"""The steps that each block adds to this limit."""
+"""The number of steps that each block adds to `_STEPS`."""
 _CHECK_EVERY = 50
 """Number of steps after which the search tests again whether it has reached its goal."""
 _BLOCKS = 300
 """The largest number of random blocks that are tried as the last block."""
 _EFFORT = 300_000
-"""Limits the time of the search for the last block: blocks x lists of offsets x bots is at most about this."""
+"""Limits the time of the search for the last block. The number of blocks that are tried, times the number of lists of
+offsets, times the number of bots, is at most about this."""
 
 
 def cyclic_tables(bots: int, seats: int, matches: int) -> list[list[BotTable]] | None:
@@ -59,7 +61,7 @@ def cyclic_tables(bots: int, seats: int, matches: int) -> list[list[BotTable]] |
 
 
 def _move(block: Sequence[int], offsets: Iterable[int], bots: int) -> list[BotTable]:
-    """Return a block, moved by each of the offsets."""
+    """Return the tables that a block gives, one for each offset."""
     return [tuple((bot + offset) % bots for bot in block) for offset in offsets]
 
 
@@ -136,7 +138,7 @@ class _Blocks:
 def _find_last(
     bots: int, seats: int, matches: int, differences: set[int], random: Callable[[], float]
 ) -> list[BotTable] | None:
-    """Return the tables of the last block, which is moved by `matches` offsets, or None if no block fits.
+    """Return the tables of the last block, one for each of `matches` offsets. Return None if the search finds no block.
 
     Args:
         bots: the number of bots on the circle.
@@ -157,7 +159,8 @@ def _find_last(
             continue
         tried.add(block)
         for offsets, marks in zip(choices, marked, strict=True):
-            # for each bot of the block, a slice marks the positions that it has in the moved tables
+            # Each slice belongs to one bot of the block, and marks the positions to which the offsets move this bot.
+            # The sum of the slices is the number of matches at each position.
             plays = list(
                 map(sum, zip(*(marks[-bot - bots :][:bots] for bot in block), strict=True))
             )

@@ -1,6 +1,6 @@
-"""Known designs. A design is a list of tables at which all pairs of bots meet equally often.
+"""Store known designs, which are lists of tables at which all pairs of bots meet equally often.
 
-Two kinds of designs are part of a balanced choice. Let n be the number of bots, and k the number of seats of a table:
+A balanced choice uses two kinds of designs. Let n be the number of bots, and k the number of seats of a table:
 
 - In a **pair design** every two bots meet exactly once. Mathematicians call it a Steiner system S(2, k, n), or
   a 2-(n, k, 1) design. All pair designs of this module except the one for 25 bots at tables of 4 are resolvable: every
@@ -9,11 +9,11 @@ Two kinds of designs are part of a balanced choice. Let n be the number of bots,
   meet k-1 times. Mathematicians call it a Mendelsohn design. It is perfect if every bot also has every other
   bot exactly once as the second bot to the left, as the third bot to the left, and so on.
 
-A design is stored as base blocks, which are some of its tables, and a group in the sense of mathematics. Each element of the
-group replaces every bot, except the fixed ones, by another bot. Applied to a base block, it gives a table. The design
-has all these tables, each once. The "Handbook of Combinatorial Designs" by C. J. Colbourn and J. H. Dinitz, 2nd edition,
-2007, says for which numbers of bots and seats designs exist. The base blocks were found by computer searches. A test counts
-the pairs and the neighbours of each design.
+A design is stored as base blocks, which are some of its tables, and a group in the sense of mathematics. Each element
+of the group moves every bot to a bot; fixed bots stay. If an element moves all bots of a base block, the result is a
+table. The design has the tables of all elements and all base blocks, each table once. The "Handbook of Combinatorial
+Designs" by C. J. Colbourn and J. H. Dinitz, 2nd edition, 2007, says for which numbers of bots and seats designs exist.
+The base blocks were found by computer searches. A test counts the pairs and the neighbours of each design.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from referee.schedule import BotTable
 class Design:
     """The base blocks of a design, and the group that moves them.
 
-    The group is a product of cyclic groups. Each bot is an element of one of the copies of the group, or it is fixed: no element
-    moves it.
+    The group is a product of cyclic groups. There may be several copies of the group. Each bot is an element of one copy,
+    or it is fixed, which means that no element moves it.
     """
 
     blocks: tuple[BotTable, ...]
@@ -43,7 +43,7 @@ class Design:
     fixed: int = 0
     """Number of bots that no element moves. They have the highest numbers."""
     moves: int | None = None
-    """Number of elements that move the base blocks, from element 0 on. None: all elements."""
+    """If not None, only the elements with the numbers 0 to `moves` - 1 move the base blocks."""
 
     @property
     def bots(self) -> int:
@@ -109,7 +109,7 @@ def _prime_design(prime: int, seats: int) -> Design:
 
 
 def _is_prime(number: int) -> bool:
-    """Return True if a number from 2 on is a prime."""
+    """Return True if `number` is a prime. It must be at least 2."""
     return all(number % divisor for divisor in range(2, isqrt(number) + 1))
 
 
@@ -140,7 +140,7 @@ def _around(inner: Design, moved: int, *blocks: BotTable) -> Design:
 
     Args:
         inner: the smaller design. Its bots are fixed.
-        moved: the number of the other bots. They are a cyclic group.
+        moved: how many other bots there are. They are the elements of a cyclic group.
         blocks: the base blocks of the other tables.
     """
     fixed = (tuple(moved + bot for bot in table) for table in inner.tables())
@@ -156,8 +156,9 @@ _PAIR_DESIGNS = _by_size(
     _classes((3, 3, 3), (0, 9, 18), (1, 23, 2, 7), (3, 8, 15, 22)),
     _classes((24,), (0, 6, 12, 18), (1, 20, 16, 3, 17)),
 )
-"""Pair designs, for tables of 3, 4 and 5 seats. Designs that `cyclic_tables` finds are not listed, such as the one for 13 bots at tables
-of 4. Large ones that it does not find are missing, such as that for 33 bots at tables of 3."""
+"""Pair designs, for tables of 3, 4 and 5 seats. A design is not listed if `cyclic_tables` finds it, such as the one for
+13 bots at tables of 4. Larger designs are not listed either, even if `cyclic_tables` does not find them, such as the one for
+33 bots at tables of 3."""
 
 _THREE = Design(((0, 1, 2), (0, 2, 1)), (), copies=0, fixed=3)
 _FOUR = Design(((0, 1, 2), (3, 2, 1), (3, 0, 2), (3, 1, 0)), (), copies=0, fixed=4)

@@ -2,8 +2,8 @@
 
 An extension adds games. Existing games keep their numbers, deals and lanes.
 
-- If all tables play, the extension adds rounds. Each table seats its bots in the same cyclic order as if the
-  tournament had been created with the larger number of rounds.
+- If all tables play, the extension adds rounds. In each added round, every table has the same cyclic order that it
+  would have if the tournament had been created with all these rounds.
 - If the stages are balanced, the extension adds another balanced choice to each stage. If the new choice must
   let some bots play more often than others, it prefers bots that have played less in the earlier choices. Pairs of
   bots that have met rarely in the earlier choices meet often in the new one.
@@ -38,15 +38,15 @@ ALGORITHMS = MappingProxyType(
 )
 """The algorithms by name. The database stores the name.
 
-If an algorithm is changed and makes other schedules, give the changed algorithm a new name and keep the old one. Verification must
-be able to compute old schedules again. Two changes kept the old names, because this version
-opens no league of a version before them, so no such schedule can be stored:
+If you change an algorithm so that it makes other schedules, give the changed algorithm a new name and keep the old one.
+Verification must be able to compute old schedules again. Two errors were corrected without a new name. This version opens
+no league from before these corrections, so no stored schedule can have the errors:
 
 - `balanced-1` left matches out with 25 bots at tables of 4;
 - `balanced-1` and `gauntlet-1` repeated tables in a balanced choice with several stages or an extension.
 
-The name of a ladder's algorithm also stands for the choice of games at its looks: give it a new name if `tournament/ladder.py` or
-`ratings/information.py` computes other games.
+The name of a ladder's algorithm also stands for the way in which its looks choose games. So if a change in
+`tournament/ladder.py` or `ratings/information.py` leads to other games, give the algorithm a new name.
 """
 
 
@@ -127,7 +127,7 @@ def _rounds(
     """Yield, for each extension, the games of the rounds that it adds. All tables of the stages play.
 
     The games are sorted by round, then by stage: the first new round of each stage, then the second, and so
-    on. A longer schedule begins with the rounds of a shorter one, so one schedule has the rounds of all extensions.
+    on. The rounds of a stage do not change if more rounds follow. So one schedule has the rounds of all extensions.
     """
     ends = list(accumulate(extensions))
     added: list[list[ScheduledGame]] = [[] for _ in extensions]

@@ -1,12 +1,14 @@
 """Plan the rounds of a ladder.
 
-The tables of the plan are placeholders: before each round, a look replaces them. It uses the results of all earlier rounds
-(`referee.tournament.ladder`). The placeholders have the bots in the order of the list, again and again. The number of games of
-a round is at least the largest of three, and the last round may have fewer:
+A round of a ladder has the matches between two looks. The tables of the plan are placeholders. Before each round, a look
+uses the results of all earlier rounds to replace the tables of the round (`referee.tournament.ladder`). The placeholders
+take the bots in the order of the tournament's list, and begin again at its end. A round has at least as many games as the
+largest of these three numbers; only the last round may have fewer:
 
 - `ROUND_GAMES`;
-- two for each lane, because workers are idle while the last games of a round are played;
-- a twentieth of the games before the round, because a choice for many games costs little when many are already known.
+- two games for each lane, because workers are idle while the last games of a round are played;
+- a twentieth of the games before the round, rounded down. When the results of many games are known, little is lost if
+  one look chooses many games.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from referee.schedule import Match, Stage, check_stages, expand_matches
 
 ROUND_GAMES = 20
 _GROWTH = 20
-"""A round has at least the games before it, divided by this number."""
+"""A round has at least as many games as were planned before it, divided by this number and rounded down."""
 
 
 def ladder_schedule(

@@ -1,6 +1,7 @@
-"""Say which bot has which number in the tables of a stage. Pairs that have met rarely in the stages before shall meet often in it.
+"""Say which bot has which number in the tables of a stage.
 
-Equal stages have equal tables. If every bot kept its number in them, an extension would only repeat the tables of its stage, and
+Pairs that have met rarely in the stages before should meet often in this stage. Two stages with equally many bots, seats
+and matches have the same tables of numbers. If every bot kept its number, an extension would only repeat tables, and
 pairs that have never met would never meet.
 """
 
@@ -17,8 +18,8 @@ from referee.schedule import BotTable
 Meetings = npt.NDArray[np.float64]
 """How often each bot has met each other bot; shape (bots, bots), symmetric, with zeros on the diagonal."""
 _EFFORT = 2_000_000_000
-"""How many multiplications `assign_bots` may take, about one second of CPU time. A swap takes as many as the cube of the number of
-bots."""
+"""How many multiplications `assign_bots` may do. They take about one second of CPU time. With n bots, each swap takes n³
+multiplications."""
 
 
 def count_meetings(bots: int, tables: Sequence[BotTable]) -> Meetings:
@@ -33,14 +34,15 @@ def count_meetings(bots: int, tables: Sequence[BotTable]) -> Meetings:
 def assign_bots(before: Meetings, played: Sequence[int], tables: Sequence[BotTable]) -> list[int]:
     """Return the bot for each position of a stage. A position is a number in the tables of the stage; there is one for each bot.
 
-    A bot with fewer matches before gets a position with more matches in this stage. This leaves a choice among bots with equally
-    many matches before, and among positions with equally many matches in this stage. In the first stage, the lower number comes
-    first. In later stages, the order is shuffled, with the same seed each time. Then, again and again, the function makes the swap within these groups that most
-    reduces the sum of the squared numbers of meetings of all pairs. It stops when no swap reduces this sum, or when `_EFFORT` is
-    used up.
+    A bot with fewer matches in the stages before gets a position with more matches in this stage. This rule leaves two
+    choices: among bots with equally many matches before, and among positions with equally many matches in this stage. In
+    the first stage, the lower number comes first. In later stages, the order is shuffled, with the same seed each time.
+    Then the function swaps the positions of two bots, again and again. The two bots must have had equally many matches
+    before, or have positions with equally many matches. The function always makes the swap that most reduces the sum of
+    the squared numbers of meetings of all pairs. It stops when no swap reduces this sum, or when `_EFFORT` is used up.
 
     Args:
-        before: the meetings in the stages before.
+        before: how often the bots have met in the stages before.
         played: for each bot, its number of matches in the stages before.
         tables: the tables of the stage.
     """
@@ -69,11 +71,11 @@ def assign_bots(before: Meetings, played: Sequence[int], tables: Sequence[BotTab
 def _gains(before: Meetings, new: Meetings) -> Meetings:
     """Return, for each pair of bots, by how much a swap of their positions reduces the sum of `before * new`.
 
-    The sum of `(before + new)²` falls by twice this: a swap does not change the sums of `before²` and `new²`.
+    The sum of `(before + new)²` falls by twice as much, because a swap does not change the sums of `before²` and `new²`.
 
     Args:
-        before: the meetings in the stages before.
-        new: the meetings in this stage.
+        before: how often the bots have met in the stages before.
+        new: how often the bots meet in this stage with their present positions.
     """
     products = before @ new
     own = products.diagonal()

@@ -1,17 +1,17 @@
 """Schedule a round robin, in which every bot meets every other, or a gauntlet, in which challengers meet a field.
 
-**Round robin.** If the tables of a stage have k seats, every set of k bots is a table. A round is one match at every table of
-a stage. The next table of a round is one whose bots have played least so far, and the stages take
-turns, round by round. So at any time during the tournament all bots have played about equally often.
+**Round robin.** If the tables of a stage have k seats, every set of k bots is a table. A round is one match at every table
+of a stage. The next table of a round is one whose bots have played least in the round so far (`list_tables`). The stages
+take turns, round by round. So at any time during the tournament all bots have played about equally often.
 
 A table uses each of its cyclic orders once before it uses one again; see `cyclic_orders`.
 
 **Gauntlet.** The first bots of the tournament are the challengers (`Stage.challengers`), the others are the field. Each
 table has one challenger; the other seats are for bots of the field. So two challengers never meet.
 
-If all tables play, a round has one match of each challenger with each group of bots from the field.
-Challengers take turns. The next match of a challenger is with the group whose bots have played least, among the next groups of
-its list (`_LOOK_AHEAD`).
+If all tables play, a round has one match of each challenger with each group of bots from the field. Each challenger has
+a list of the groups that it has not met yet in the round. Challengers take turns. The next match of a challenger is with
+one of the next `_LOOK_AHEAD` groups in its list: the one whose bots have played least.
 
 In a balanced choice, a round has one match of each challenger; the last round may be shorter. The schedule has
 these properties:
@@ -24,8 +24,9 @@ these properties:
 Quotas guarantee the second and the third property. A quota is the number of meetings of one challenger with
 one bot of the field in one stage. The quotas of a challenger add up to the number of seats for the field at
 all its tables. If this sum is a multiple of the size of the field, the quotas are equal. If not, some bots of
-the field get one extra meeting: those with the fewest extra meetings so far, in all stages and then in this one. Among equal
-bots those come first that this challenger has met least in the stages before.
+the field get one extra meeting. Bots with the fewest extra meetings in all stages so far come first. Among these, bots
+with the fewest extra meetings in this stage come first. Among equal bots, those come first that this challenger has met
+least in the stages before.
 
 Then the tables are filled one by one. A bot must take part if its remaining quota equals the number of
 remaining matches of the challenger. The other places go to bots that have played least. Among bots that
@@ -89,7 +90,7 @@ def round_robin(
 ) -> tuple[ScheduledGame, ...]:
     """Return the schedule of a tournament, in the order of play.
 
-    If only the stages with the most matches get more matches, the old schedule is the start of the new one.
+    The old schedule is the start of the new one if more matches are given only to the stages that had the most.
 
     Args:
         tournament: the name of the tournament, used in ids.
@@ -174,8 +175,8 @@ def _check_gauntlet(bots: int, stages: Sequence[Stage]) -> None:
 def _gauntlet_round(bots: int, stage: Stage) -> Iterator[BotTable]:
     """Yield all tables of a stage, for a stage that is not balanced.
 
-    Challengers take turns. They begin at positions that are spread evenly over the list of groups, because two
-    challengers should not use up the same groups first.
+    Challengers take turns. They begin at positions that are spread evenly over the list of groups, so that they do
+    not all meet the same groups first.
     """
     first = stage.challengers
     groups = [
@@ -214,8 +215,8 @@ class _Quotas:
     """Make the tables of balanced stages from quotas. The module's docstring explains quotas.
 
     If the last round of a stage is shorter, the next stage begins with the first challenger that has no match
-    in the shorter round. The extra meetings count over all stages.
-    So bots with fewer matches in one stage are the first to get extra matches in the next stage.
+    in the shorter round. Extra meetings are added up over all stages. So bots of the field that get fewer of them in one
+    stage are the first to get some in the next stage.
     """
 
     def __init__(self, bots: int, challengers: int) -> None:
@@ -252,8 +253,9 @@ class _Quotas:
 
         Args:
             challenger: the challenger.
-            extra: how many extra meetings each bot of the field has had in this stage. The function adds those of the challenger.
             places: the number of places for bots of the field at all the challenger's tables together.
+            extra: how many extra meetings each bot of the field has had in this stage. The function adds the extra
+                meetings with this challenger.
         """
         times, more = divmod(places, len(self._field))
         quota = dict.fromkeys(self._field, times)
@@ -288,8 +290,8 @@ class _Quotas:
     def _next_bot(self, quota: dict[int, int], table: list[int]) -> int:
         """Return the bot of the field for the next place at a table.
 
-        It is the bot that has played least. Among equal ones, it is the bot with the largest quota, then the one that has met the
-        bots of the table least.
+        It is the bot that has played least. Among bots that have played equally often, it is the one with the largest
+        remaining quota. Among bots that are equal in this too, it is the one that has met the bots of the table least.
         """
         ranks = {
             bot: (self._played[bot], -quota[bot])

@@ -1,7 +1,7 @@
-"""Search for tables at which bots and pairs of bots meet about equally often.
+"""Search for tables at which all bots play, and all pairs of bots meet, about equally often.
 
-The search is for tables that neither `designs` nor `cyclic_tables` can make. The schedule is cut into parts: matches in
-which all bots can play equally often. The search has two steps:
+This search makes the tables that neither `designs` nor `cyclic_tables` can make. It cuts the schedule into parts. A part
+has so many matches that all bots can play equally often in it; only the last part may have fewer. The search has two steps:
 
 1. A greedy choice fills the tables: the next bot is always one that has played least. This step fixes how
    often each bot plays in each part of the schedule.
@@ -128,7 +128,8 @@ class _Choice:
         met_bot, met_guest = self._met[bot], self._met[guest]
         left = [each for each in table if each != bot and each not in other]
         joined = [each for each in other if each != guest and each not in table]
-        # half of the change of the cost: (m+1)² - m² + (n-1)² - n² = 2 (m - n + 1)
+        # Half of the change of the cost. If two bots have met m times and now meet once more, and two others have met n
+        # times and now meet once less, the cost changes by (m+1)² - m² + (n-1)² - n² = 2 (m - n + 1).
         growth = sum(met_guest[each] - met_bot[each] + 1 for each in left)
         growth += sum(met_bot[each] - met_guest[each] + 1 for each in joined)
         if growth > 0:
