@@ -6,6 +6,6 @@
 - `member` is the other side: the functions that the driver calls in a Dask worker.
 - `host` starts the Dask workers of a machine.
 
-Dask's scheduler knows which workers there are, and carries messages. It decides nothing: each task names its only worker, and the
-driver, not Dask, gives the games of a lost worker to another one.
+Dask's scheduler knows which workers there are, and carries messages. It does not decide where games are played: each task names
+the only worker that may run it. If a worker is lost, the driver, not Dask, gives its games to another worker.
 """

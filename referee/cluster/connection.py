@@ -1,6 +1,7 @@
 """Connect the driver of a tournament, or the workers of a machine, with a Dask scheduler, and prepare workers for a tournament.
 
-`serve` keeps the workers of a machine at a scheduler, also when the scheduler is started again. `prepare` says why a worker cannot play.
+`serve` runs the workers of a machine. If the scheduler ends, `serve` waits for a new one at the same address, and starts the workers
+again. `prepare` prepares one worker; its error says why the worker cannot play.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ CONNECT_S = 8.0
 """Timeout in seconds for connecting to a scheduler."""
 _RETRY_S = 1.0
 _MAX_FAILED_STARTS = 3
-"""`referee worker` ends when this many starts in a row have failed because a worker process ended during its start. Fewer say nothing:
-somebody may have killed the process, or the kernel for lack of memory."""
+"""`referee worker` ends after this many failed starts in a row, if in each of them a worker process ended during its start. Fewer
+failures prove nothing, because somebody may have killed the process, or the kernel did so for lack of memory."""
 _UNREACHABLE = (CommClosedError, ConnectionError, TimeoutError)
 """The errors of a connection that was closed or not made."""
 LOCAL = "local:"
@@ -62,7 +63,8 @@ _PACKAGE = "linko-referee"
 def is_open(client: Client) -> bool:
     """Return False if the client is connecting, closing or closed.
 
-    The status alone is not enough: if the scheduler comes back while the client closes, it is `running`, but the client cannot connect any more.
+    The status alone is not enough. If the scheduler comes back while the client closes, the status is `running`, although the
+    client cannot connect any more.
     """
     return bool(client.status == "running" and client.rpc.status is Status.running)
 
@@ -70,7 +72,7 @@ def is_open(client: Client) -> bool:
 def is_loss(error: BaseException, client: Client) -> bool:
     """Return whether an error of a call to Dask means that a worker or the scheduler is gone.
 
-    While its client is closing or closed, Dask raises RuntimeError for some calls. Otherwise a RuntimeError is a bug.
+    Dask raises RuntimeError for some calls if the client is closing or closed. If the client is open, a RuntimeError is a bug.
     """
     return isinstance(error, _LOST) or (isinstance(error, RuntimeError) and not is_open(client))
 
@@ -98,7 +100,7 @@ class Certificates:
         return Security(tls_ca_file=str(self.authority), require_encryption=True, **words)
 
     def _load(self) -> None:
-        """Load the files as Dask does. Raises UserError with the name of the first file that cannot be used."""
+        """Load the files to check them. Raises UserError with the name of the first file that cannot be used."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         for path in (self.authority, self.certificate):
             try:
@@ -123,7 +125,8 @@ def scheduler_address(
         certificates: the files for TLS; None without TLS.
         forms: what the user may write, for the message.
 
-    Raises UserError if the text is no address, or if the address is not on this machine and there are no certificates.
+    Raises UserError if the text is no address, or if it has `tcp://` with certificates or `tls://` without. Raises UserError also if
+    there are no certificates and the address is not on this machine.
     """
     address = text if "://" in text else f"{'tls' if certificates else 'tcp'}://{text}"
     try:
@@ -143,7 +146,8 @@ def scheduler_address(
         raise UserError(
             f"{text}: TLS is required beyond this machine; give --tls-ca, --tls-cert and --tls-key"
         )
-    return f"{parts.scheme}://{parts.netloc}"  # Dask does not know `TCP`
+    # `urlsplit` writes the protocol in small letters; Dask does not know `TCP`
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 def check_address(text: str, certificates: Certificates | None) -> None:
@@ -159,9 +163,9 @@ def check_address(text: str, certificates: Certificates | None) -> None:
 
 
 def check_isolation(text: str, certificates: Certificates | None, isolation: Isolation) -> None:
-    """Raise UserError if bots could connect to the scheduler at an address, and so get the referee's rights.
+    """Raise UserError if bots could connect to the scheduler. They would then have the rights of the referee.
 
-    On the rung `none`, bots have these rights anyway.
+    The rung `none` is not checked, because there bots have these rights anyway.
     """
     if (
         not text.startswith(LOCAL)
@@ -192,7 +196,7 @@ async def check_scheduler(address: str, security: Security | None) -> None:
             with dask.config.set({"distributed.comm.timeouts.connect": CONNECT_S}):
                 async with rpc(address, timeout=CONNECT_S, connection_args=arguments) as remote:
                     kind = (await remote.identity())["type"]
-    except Exception as error:  # any error: Dask parses the bytes that another server sends
+    except Exception as error:  # when Dask parses what another server sends, any error may occur
         reason = await _find_reason(address, error)
         raise UserError(f"{address}: no scheduler can be reached: {reason}") from error
     if kind != "Scheduler":
@@ -200,7 +204,7 @@ async def check_scheduler(address: str, security: Security | None) -> None:
 
 
 async def _find_reason(address: str, error: Exception) -> str:
-    """Return in one line why no scheduler can be reached at an address, from the error of Dask."""
+    """Return one line that says why no scheduler can be reached at an address. `error` is the error of Dask."""
     # after the timeout in `check_scheduler` the chain ends with a CancelledError, which is no Exception
     *_, cause = (each for each in _list_causes(error) if isinstance(each, Exception))
     if not isinstance(cause, OSError):
@@ -213,7 +217,10 @@ async def _find_reason(address: str, error: Exception) -> str:
 
 
 async def _try_to_connect(address: str) -> OSError | None:
-    """Connect to an address and disconnect; return the error. Dask tries until a timeout, and its timeout mostly hides this error."""
+    """Connect to an address and disconnect. Return the error, or None if there is none.
+
+    Dask repeats the attempt until its timeout. Then it mostly reports the timeout instead of this error.
+    """
     parts = urlsplit(address)
     host_and_port = (parts.hostname, parts.port)
     try:
@@ -240,7 +247,7 @@ async def serve(
     security: Security | None,
     say: Callable[[str], None],
 ) -> None:
-    """Start a Dask worker for each place. When they have ended, wait for the scheduler and start them again, without an end.
+    """Start a Dask worker for each place. Whenever they have ended, wait for the scheduler and start them again.
 
     Args:
         address: the address of the scheduler.
@@ -249,8 +256,9 @@ async def serve(
         security: the certificates; None without TLS.
         say: called with a sentence when the workers are started, and when they have ended.
 
-    Raises UserError if no scheduler can be reached at first, and RefereeError if the workers cannot be started for another
-    reason than a lost connection. If a worker process only ends during its start, RefereeError comes after `_MAX_FAILED_STARTS` starts.
+    Raises UserError if no scheduler can be reached at the first check. Raises RefereeError if the workers cannot be started, but
+    not if the connection was lost. If a worker process has ended during its start and no OSError is known, raises RefereeError only
+    after `_MAX_FAILED_STARTS` such starts in a row.
     """
     await check_scheduler(address, security)
     failed_starts = 0
@@ -264,7 +272,7 @@ async def serve(
                 failed_starts = 0
             else:
                 failed_starts += 1
-                # if the process has just ended, Dask knows no error of the system
+                # without an OSError, it is only known that a process has ended; another start may succeed
                 if isinstance(causes[-1], OSError) or failed_starts == _MAX_FAILED_STARTS:
                     raise _start_error(address, error) from error
         else:
@@ -349,8 +357,8 @@ def _local_count(text: str) -> int:
 async def _local_cluster(workers: int, cache: Path, security: Security) -> AsyncIterator[str]:
     """Start a scheduler in this process and workers on this machine; provide the scheduler's address.
 
-    Each side must show a certificate. So other users of this machine cannot connect, nor can isolated bots, also on a
-    rung that leaves them the network.
+    Each side must show a certificate, so other users of this machine cannot connect. Isolated bots cannot connect either, even on
+    a rung where they can use the network.
     """
     with run_folder() as folder, dask.config.set(CONFIG | {SCRATCH: str(folder)}):
         found = places(workers, cache)
@@ -397,7 +405,7 @@ def is_loopback(host: str) -> bool:
 async def prepare(
     client: Client, address: str, request: DeploymentRequest, pack: Callable[[str], bytes]
 ) -> None:
-    """Compare versions, test the isolation, and build the missing bots.
+    """Prepare a Dask worker: compare versions, test its isolation, and let it build the bots that it does not have.
 
     Args:
         client: the connection to the scheduler.
@@ -405,8 +413,8 @@ async def prepare(
         request: what the worker needs to know.
         pack: returns the archive of a bot (`name@version`), as `Workshop.pack` does.
 
-    Raises UserError if the worker cannot play the tournament, an error for which `is_loss` is True if the worker is gone, and any other
-    error if it may be able to play later, for example OSError if its disk is full.
+    Raises UserError if the worker cannot play the tournament. If the worker or the scheduler is gone, raises an error for which
+    `is_loss` returns True. After any other error, such as OSError for a full disk, the worker may be able to play later.
     """
     await _compare_versions(client, address)
     missing = await call(client, address, member.deploy, request)

@@ -23,19 +23,20 @@ _WATCH_S = 0.5
 _WATCHES_PER_COMPARISON = 10
 """After this many checks, the driver also asks the scheduler for the list of its workers."""
 _LONGEST_PAUSE_S = 300.0
-"""The longest pause of a Dask worker that has failed while it played. The worker is prepared again when the driver next compares its
-workers with the scheduler's list."""
+"""The longest pause, in seconds, of a Dask worker that has failed while it played. The first comparison with the scheduler's list after
+the pause prepares the worker again."""
 LOSS_S = 2 * _WATCH_S * _WATCHES_PER_COMPARISON
 """Timeout for finding out whether the worker or the scheduler is gone."""
 _AWAITED_S = 10.0
 """How many seconds the driver prepares the first workers before it says which of them are not ready yet."""
 _LEAVE_S = 30.0
-"""How long the driver waits at the end until the workers have ended their bots."""
+"""How many seconds the driver waits at most, at the end, until the workers have ended their bots."""
 _KILL_S = 2.0
 """How many seconds the driver waits for the workers after `kill`. It is short, because the user wants an immediate end. A worker that does
 not reply in time ends its bots later, as soon as it can."""
 _FIRST_LINES, _LAST_LINES = 5, 10
-"""How many lines say why the workers of a host cannot play. If there are more, one line says how many are left out."""
+"""How many lines say why the workers of a host cannot play. If there are more than `_FIRST_LINES` + `_LAST_LINES`, only the first and
+the last ones are shown, and a line in between says how many are left out."""
 _MAX_LINES = _FIRST_LINES + _LAST_LINES + 1
 """The list of reasons has at most this many lines; hosts that do not fit are counted in one more line. With the heading, the
 list must fit into `_MAX_LINES` of `cli/app.py`."""
@@ -62,14 +63,15 @@ def _host(address: str) -> str:
 
 
 def _explain(error: Exception) -> str:
-    """Return the message of an error, after the name of its class if it is no RefereeError."""
+    """Return the message of an error. If it is no RefereeError, the name of its class comes before the message."""
     return str(error) if isinstance(error, RefereeError) else f"{type(error).__name__}: {error}"
 
 
 def _list_by_host(reasons: Mapping[str, str]) -> list[str]:
-    """Return the reasons by host, each reason once for each host.
+    """Return the lines that say why the workers of each host cannot play. Each reason occurs once for each host.
 
-    Lines in the middle of many lines of a host are left out. Hosts that do not fit into `_MAX_LINES` lines are counted.
+    If a host has many lines, those in the middle are left out. If a host does not fit into `_MAX_LINES` lines, the last line only
+    counts this host and all hosts after it.
 
     Args:
         reasons: a text for each Dask worker, by address.
@@ -96,8 +98,8 @@ def _list_by_host(reasons: Mapping[str, str]) -> list[str]:
 #                               └─ a later comparison ──────────┘
 #
 # A refused worker is not prepared again, because the reason does not pass by itself: another version, a weaker isolation, or a bot
-# that cannot be built. A failed worker is prepared again, because it may be able to play later. In every state the worker may
-# go; it is then unknown.
+# that cannot be built. A failed worker is prepared again, because it may be able to play later. If the worker leaves the scheduler, it
+# becomes unknown, whatever its state was.
 
 
 class DaskWorkers:
@@ -106,7 +108,7 @@ class DaskWorkers:
     Args:
         client: the connection to the scheduler.
         request: what each Dask worker needs to know.
-        lanes: the number of lanes. More Dask workers cannot play at the same time.
+        lanes: the number of lanes. At most this many Dask workers can play at the same time.
         pack: returns the archive of a bot (`name@version`), as `Workshop.pack` does.
         say: called with a sentence when a Dask worker is lost or cannot play, when none can play, when more can play than
             there are lanes, and when the preparation of the first ones takes long.
@@ -140,17 +142,17 @@ class DaskWorkers:
         self._refusals: dict[str, str] = {}
         """Why a Dask worker cannot play, by address."""
         self._failures: dict[str, str] = {}
-        """The last error of each Dask worker that could not be prepared, or has failed, but may play later, by address. These are prepared
-        again at each comparison, but not during a pause."""
+        """The last error of each Dask worker whose preparation has failed, or that has failed while it played, by address. Such a worker
+        may play later, so each comparison with the scheduler prepares it again, except during its pause."""
         self._next_pauses: dict[str, float] = {}
-        """How many seconds each Dask worker that has failed while it played will pause if it fails again, by address."""
+        """The length of the next pause in seconds, by address. Only Dask workers that have failed while they played are listed."""
         self._pause_ends: dict[str, float] = {}
-        """When the last pause of each of these workers ends, in the event loop's time, by address."""
+        """The time of the event loop when the newest pause of each of these workers ends, by address."""
         self._changed = asyncio.Event()
-        """Set when a worker is ready, after `drain`, and when the scheduler is gone: lanes that wait for a worker must look again."""
+        """Set when a worker is ready, after `drain`, and when the scheduler is gone. Then lanes that wait for a worker check the state again."""
         self._is_waiting = False
         self._is_closing = False
-        """True after `aclose`: no more Dask workers are prepared."""
+        """True from the call of `aclose` on. Then no more Dask workers are prepared."""
         self._starting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the first Dask workers are prepared."""
         self._kills: list[asyncio.Future[None]] = []
@@ -191,8 +193,8 @@ class DaskWorkers:
     async def wait_until_ready(self) -> None:
         """Wait until each Dask worker that was connected at the start is ready, refused or failed, and at least one worker is ready.
 
-        It waits for all of them so that the lanes are spread. Otherwise the first ready worker would get all lanes, and would keep each
-        lane until it has played the games of the lane that it already has.
+        It waits for all of them so that the lanes are spread. Otherwise the first ready worker would get a stretch of every lane, and
+        a lane cannot move before its stretch is played.
 
         Raises WorkerLostError after `drain`, and RefereeError if the scheduler is gone. Raises UserError if none of the workers at
         the start is ready, and at least one was refused or has failed.
@@ -232,8 +234,9 @@ class DaskWorkers:
     def note_failure(self, worker: DaskWorker, error: Exception) -> None:
         """Note that a Dask worker failed while it played. Do nothing if the worker is lost.
 
-        A later comparison with the scheduler prepares it again, which ends its bots, but only after a pause. The pause doubles
-        with each failure of this worker. Otherwise it would take lanes, fail and be reported every few seconds.
+        The first comparison with the scheduler after a pause prepares the worker again, which ends its bots. The pause doubles with
+        each failure of this worker, up to `_LONGEST_PAUSE_S`. Without longer pauses, the worker would take lanes, fail and be reported
+        every few seconds.
         """
         if not worker.lost.done():
             reason = _explain(error)
@@ -267,7 +270,8 @@ class DaskWorkers:
     async def aclose(self) -> None:
         """End all bots and builds on all workers.
 
-        Without a scheduler, bots end by themselves, `member.IDLE_S` after the stretch in play, and builds are finished.
+        If the scheduler is gone, the workers get no message. If a worker still runs, it ends its bots `member.IDLE_S` after its last
+        stretch, and it finishes its builds.
         """
         self._is_closing = True
         addresses = sorted({*self.ready, *self._refusals, *self._failures, *self._entering})
@@ -313,7 +317,11 @@ class DaskWorkers:
             )
 
     async def _compare_with_scheduler(self) -> bool:
-        """Note the workers that have come or gone without an event. Return False if the scheduler is gone, or was replaced by another."""
+        """Compare the known workers with the scheduler's list. Return False if the scheduler is gone, or was replaced by another.
+
+        Prepares each worker that is new or has failed, but not after `drain` and not during the worker's pause. Forgets each worker that
+        is gone. So a worker that has come or gone without an event is noticed, too.
+        """
         scheduler: Any = self._client.scheduler
         try:
             identity = await scheduler.identity(n_workers=-1)
@@ -377,7 +385,7 @@ class DaskWorkers:
             if self._starting.done():
                 self._say_reason(address)
             return
-        except Exception as error:  # noqa: BLE001 - the next comparison tries again, whatever it is
+        except Exception as error:  # noqa: BLE001 - the next comparison tries again after any error
             if is_loss(error, self._client):
                 return  # gone before it was ready
             reason = _explain(error)

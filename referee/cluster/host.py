@@ -1,4 +1,7 @@
-"""Start the Dask workers of a machine as the referee needs them: one for each core, pinned, each watched by a nanny."""
+"""Start the Dask workers of a machine: one for each core, pinned to this core, and watched by a nanny.
+
+A nanny is a part of Dask in this process. It starts the process of one Dask worker, and starts it again if it dies.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from referee.sandbox.folders import run_folder
 CORE = "core"
 """The Dask resource that a task with games needs. Each worker has one."""
 SCRATCH = "temporary-directory"
-"""The setting of Dask for the folder of its own files."""
+"""The name of Dask's setting that says in which folder Dask writes its own files."""
 CONFIG: dict[str, object] = {
     "distributed.worker.daemon": False,  # a daemonic process may not start the game process
     "distributed.worker.multiprocessing-method": "spawn",
@@ -36,7 +39,10 @@ CONFIG: dict[str, object] = {
 
 @contextmanager
 def without_logs() -> Iterator[None]:
-    """Print no logs. Dask logs a traceback of everything that a lost connection interrupts; nothing else here logs."""
+    """Print no logs. After a lost connection, Dask logs a traceback of everything that was interrupted.
+
+    Otherwise nothing is logged here, so no log is lost.
+    """
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -46,22 +52,24 @@ def without_logs() -> Iterator[None]:
 
 
 def remove_killed_runs() -> None:
-    """Remove what Dask workers that were killed have left on this machine."""
-    # at its start, `run_folder` removes the folders of killed runs and ends their programs
+    """Remove the run folders that killed Dask workers have left on this machine, and end their programs."""
+    # `run_folder` does this at its start
     with run_folder():
         pass
 
 
 class QuietNanny(Nanny):
-    """A nanny whose Dask worker does not get the Ctrl-C that the terminal sends to all processes of a command."""
+    """A nanny that protects its Dask worker from Ctrl-C, which the terminal sends to all processes of a command."""
 
     async def instantiate(self) -> Status:
-        """Called by Dask to start a process. SIGINT is blocked in the process until `PlacePlugin.setup` runs.
+        """Start a process; called by Dask. SIGINT is blocked in the process until `PlacePlugin.setup` runs.
 
-        Dask creates a thread for the process before it waits for anything. The thread inherits the blocked signals of this one,
-        and the process inherits those of the thread.
+        Dask creates a new thread, which starts the process. The new thread inherits the blocked signals of the current thread, and the
+        process inherits those of the new thread. Dask creates the thread before it gives control back to the event loop. So SIGINT can be
+        unblocked here in the next pass of the loop.
         """
-        resource_tracker.ensure_running()  # its start unblocks SIGINT
+        # its start unblocks SIGINT in the current thread, so it must run before SIGINT is blocked
+        resource_tracker.ensure_running()
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         asyncio.get_running_loop().call_soon(
             signal.pthread_sigmask, signal.SIG_UNBLOCK, {signal.SIGINT}
@@ -69,7 +77,7 @@ class QuietNanny(Nanny):
         try:
             return await super().instantiate()
         except asyncio.CancelledError:
-            # Dask leaves the process running; it would print a traceback when this process has ended
+            # Dask leaves the new process running, which would print a traceback after the end of this process
             if self.pid is not None:
                 with suppress(ProcessLookupError):
                     os.kill(self.pid, signal.SIGKILL)
@@ -146,7 +154,7 @@ async def run_workers(
     Args:
         scheduler: the address of the scheduler.
         worker_places: what each worker may use.
-        host: the address at which the workers listen; None for the one that reaches the scheduler.
+        host: the address at which the workers listen; None for the address from which this machine reaches the scheduler.
         security: the certificates; None without TLS.
     """
     with run_folder() as folder, dask.config.set(CONFIG | {SCRATCH: str(folder)}):

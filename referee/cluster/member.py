@@ -1,7 +1,8 @@
 """The functions that the driver of a tournament calls in a Dask worker: deploy a tournament, add bots, play, leave.
 
-A deployment is one run of a tournament by one driver, on one Dask worker. For each deployment, a Dask worker has one game process, which
-`tournament.workers` starts and watches as on the driver's machine. Dask's own threads and messages stay in the Dask worker.
+A deployment is one run of a tournament by one driver, on one Dask worker. A Dask worker has at most one game process for each
+deployment. `tournament.workers` starts and watches this process, in the same way as in a tournament without a cluster. Dask's own
+threads and messages are in the Dask worker, not in the game process.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from referee.tournament.config import TournamentConfig
 from referee.tournament.workers import WorkerLostError, Workers, make_settings
 
 IDLE_S = 120.0
-"""A deployment that has played nothing for this time ends its game process, because its driver may have been killed."""
+"""A deployment ends its game process after this many seconds without play, because its driver may have been killed."""
 
 
 class MissingCopyError(WorkerLostError):
-    """This machine has lost the copy of a bot. The worker can play again after a new `deploy`."""
+    """This machine has lost the copy of a bot. The worker can play again after `deploy` and `add_bot`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,8 @@ class DeploymentRequest:
 #                             │                   └── play ──┤
 #                             └──────── IDLE_S ──────────────┘
 #
-# `leave`, `kill` and a new deployment of the same tournament lead from every state to leaving, where builds end, `add_bot` and `play` are
-# refused, and `kill` still ends the games, and from there to (none).
+# `leave`, `kill` and a new deployment of the same tournament lead from every state to the state "leaving", and from there to (none). In
+# the state "leaving", builds are ended, new calls of `add_bot` and `play` raise an error, and `kill` can still end the games.
 #
 # If the Dask worker is killed, the kernel kills the game process. When the next Dask worker of the machine starts, it ends the bot processes and
 # removes the run folders that are left. The copies of bots stay.
@@ -111,7 +112,8 @@ class Deployment:
     async def add_bot(self, bot: str, packed: bytes) -> str | None:
         """Build a bot that `Workshop.pack` has packed. Return what is wrong with it, or None.
 
-        Raises WorkerLostError after `leave`, which ends the build, and the errors of `Workshop.unpack` that are no UserError.
+        Raises WorkerLostError if `leave` was called before or during the build. Raises the errors of `Workshop.unpack`, except
+        UserError.
         """
         self._check_not_left()
         build = asyncio.create_task(self._build(bot, packed))
@@ -123,7 +125,7 @@ class Deployment:
         return build.result()
 
     async def _build(self, bot: str, packed: bytes) -> str | None:
-        """Do what `add_bot` does, until it is cancelled."""
+        """Build a bot for `add_bot`, in a task that `leave` can cancel."""
         try:
             with run_folder() as scratch:  # removed by a later run if this process is killed
                 await self._workshop.unpack(packed, self.request.bots[bot], scratch)
@@ -136,7 +138,7 @@ class Deployment:
     async def play(self, assignment: Assignment) -> AssignmentResult:
         """Play an assignment. Raises MissingCopyError, the errors of `Workers.submit`, and WorkerLostError after `leave`."""
         if self._ending is not None and not self._changing.locked():
-            # while it closes the deployment, a cancel could leave the old game process running
+            # a task that already closes the deployment must go on: if cancelled, it could leave the game process running
             self._ending.cancel()
         self._playing += 1
         try:
@@ -155,11 +157,12 @@ class Deployment:
                 self._workers = None
 
     async def leave(self) -> None:
-        """End all builds, and do what `close` does. After that, no `add_bot` builds, and no `play` starts a game process."""
+        """End all builds, and do what `close` does. From then on, `add_bot` and `play` start nothing and raise WorkerLostError."""
         if not self._has_left:
             self._has_left = True
             for build in self._builds:
-                build.cancel()  # only once: a second call could stop the end of its programs
+                # cancel only once: a second cancel could interrupt the build while it ends its programs
+                build.cancel()
         if self._builds:
             await asyncio.wait(self._builds)
         await self.close()
@@ -220,32 +223,32 @@ class Deployment:
         return replace(assignment, bundles=bundles)
 
 
-# The state of this process. Dask calls only functions of modules, and these functions need it.
+# The state of this process. It is global because Dask calls only functions of modules, and they need this state.
 _DEPLOYMENTS: dict[str, Deployment] = {}
-_PLACES: list[Place] = []  # empty until `set_place`; the last one counts
+_PLACES: list[Place] = []  # empty until `set_place`; the last place is the valid one
 
 
 def set_place(place: Place) -> None:
-    """Say what this Dask worker may use. `PlacePlugin` calls this when the process starts."""
+    """Set what this Dask worker may use. `PlacePlugin` calls this when the process starts."""
     _PLACES.append(place)
 
 
 async def deploy(request: DeploymentRequest) -> tuple[str, ...]:
     """Open a deployment. Return the bots (`name@version`) that `add_bot` must add before `play`.
 
-    First closes the older deployments of the same tournament, so their bots end also if this raises an error.
+    Before the test of the isolation, closes the older deployments of the same tournament. So their bots end even if the test fails.
 
     Raises UserError if this worker cannot play the tournament, and Shortage if the isolation could not be tested.
     """
     where = socket.gethostname()
     if not _PLACES:
         raise UserError(f"{where}: this Dask worker was not started by `referee worker`")
-    await _leave_older(request)  # the test may need the memory and the processes of its bots
+    await _leave_older(request)  # the test may need the memory and processes that the old bots use
     try:
         isolation = await select_isolation(request.rung)
     except UserError as error:
         if isinstance(cause := error.__cause__, (Shortage, OSError)):
-            # a new error, because Dask cannot send an error that is in the chain of its own causes
+            # A new error. `raise cause from error` would put `cause` into its own chain of causes, and Dask could not send it.
             raise Shortage(f"{where}: the isolation could not be tested: {cause}") from error
         raise UserError(f"{where}: {error}") from error
     await _leave_older(request)  # another call of `deploy` may have opened one during the test

@@ -28,19 +28,21 @@ from referee.tournament.create import Tournament
 from referee.tournament.workers import WorkerLostError
 
 STRETCH_S = 1.0
-"""Seconds of play in a stretch. Dask needs some milliseconds for each, mostly in the scheduler and in the driver."""
+"""How many seconds of play a stretch should have. Dask itself needs some milliseconds for each stretch, mostly in the scheduler and in
+the driver."""
 
 
 class RemoteWorkers:
-    """A `WorkerGroup` for lanes: `submit(n, …)` plays lane n on the Dask worker that the lane is assigned to.
+    """A `WorkerGroup` whose numbers are lanes: `submit(n, …)` plays lane n on the Dask worker that has this lane.
 
-    A lane moves when its Dask worker is lost, to another host if possible, or when another worker has at least two busy lanes
-    fewer. Each game is stored once, and only games that are not stored are played again.
+    If the Dask worker of a lane is lost, the lane moves to another worker, on another host if possible. The lane also moves if another
+    worker has at least two busy lanes fewer than its own worker. Here the lane itself counts for its own worker. Each game is stored
+    once, and only games that are not stored are played again.
 
     Args:
         client: the connection to the scheduler.
         dask_workers: the Dask workers that can play.
-        deployment: the deployment on these workers.
+        deployment: the id of the deployment on these workers.
         lanes: the number of lanes.
         say: called with a sentence when the game process of a Dask worker has ended.
     """
@@ -64,11 +66,11 @@ class RemoteWorkers:
         self._homes: dict[int, DaskWorker] = {}
         """The Dask worker to which each lane is assigned. It may be lost by now."""
         self._idle_lanes: set[int] = set()
-        """The lanes that play no stretch now. `_find_home` does not count them, because they may be finished, or get no games until
-        the next look (`tournament/course.py`)."""
+        """The lanes that have ended their last stretch and have no new one. `_find_home` does not count them, because they may be
+        finished, or get no games until the next look (`tournament/course.py`). If all lanes are idle, `submit` empties the set."""
         self._stretches: dict[DaskWorker, list[asyncio.Future[AssignmentResult]]] = {}
-        """The stretches that were sent to each Dask worker and are not finished, the oldest first. The worker plays the oldest one. If
-        the worker is lost, they stay as they were then."""
+        """The unfinished stretches that were sent to each Dask worker, the oldest first. The worker plays the oldest one. The list of a
+        lost worker does not change any more, so it shows which stretch the worker was playing."""
         self._games: Counter[str] = Counter()
         """How many games each host has played."""
 
@@ -78,12 +80,13 @@ class RemoteWorkers:
     async def submit(self, number: int, assignment: Assignment) -> AssignmentResult:
         """Play an assignment of lane `number` on the Dask worker of that lane. Wait until there is one.
 
-        Raises WorkerLostError if the worker is lost or its process fails; `was_waiting` is True if it had not begun this assignment. Also
-        raises the errors of `DaskWorkers.wait_until_ready`.
+        Raises WorkerLostError if the worker is lost, fails or is killed. The `was_waiting` of this error is True if the worker was lost
+        before it began this assignment. Also raises the errors of `DaskWorkers.wait_until_ready`.
         """
         await self._dask_workers.wait_until_ready()
         if self._idle_lanes >= self._homes.keys():
-            self._idle_lanes.clear()  # as after a look: any lane may get games now, so count all
+            # All lanes are idle, as after a look. Each of them may get games now, so all count.
+            self._idle_lanes.clear()
         self._idle_lanes.discard(number)
         worker = self._find_home(number)
         result = asyncio.ensure_future(self._play(worker, assignment))
@@ -124,7 +127,7 @@ class RemoteWorkers:
         return played
 
     def _find_home(self, lane: int) -> DaskWorker:
-        """Return the Dask worker of a lane, after the lane has moved if it must."""
+        """Return the Dask worker of a lane. Before, move the lane if necessary; see `RemoteWorkers`."""
         busy = Counter(home for other, home in self._homes.items() if other not in self._idle_lanes)
         home = self._homes.get(lane)
         # what has ended one worker of a host, such as a full disk, may soon end the others
@@ -161,14 +164,14 @@ class RemoteWorkers:
                     self._dask_workers.note_failure(worker, error)
                     raise WorkerLostError(f"the worker {worker.address} failed: {error}") from error
                 raise
-            # Dask reports this before it is known whether the worker or the scheduler is gone.
+            # Dask raises this error before the driver knows whether the worker or the scheduler is gone.
             await asyncio.wait(
                 (worker.lost, gone, killed), timeout=LOSS_S, return_when=asyncio.FIRST_COMPLETED
             )
             self._dask_workers.check_scheduler()
             if not killed.done():
                 # If the worker is not lost, only the driver's connection broke, and Dask has made a new one. The bots have
-                # seen the deals that are played again, so they must end.
+                # seen the deals that are played again, so these bots must end.
                 self._dask_workers.replace(worker, "was cut off")
             raise WorkerLostError(f"the worker {worker.address} is gone: {error}") from error
 
