@@ -29,8 +29,8 @@ def configure_process() -> None:
     # The matrices of the ratings are small. More than one numpy thread would cost each command 0.07 s of CPU time
     # and save nothing.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # A game leaves nearly nothing for the garbage collector. With Python's own values, the collector takes 9 % of the
-    # CPU time of a worker that plays 64 games at once; with these values, it takes 4 %.
+    # The garbage collector finds nearly nothing to free in a game, so it can run rarely. In a worker that plays 64 games
+    # at once, it takes 9 % of the CPU time with Python's default thresholds, and 4 % with these.
     gc.set_threshold(5_000, 50, 100)
     # To start a program, uvloop forks the process and runs Python in the child until the program starts. If the
     # garbage collector freed a gRPC server in the child, the child would wait forever for a thread that exists only

@@ -13,9 +13,10 @@ _SECONDS = r"[0-9]{1,9}(?:\.[0-9]{1,9})?"
 _BANK = re.compile(rf"(?P<bank>{_SECONDS})(?:\+(?P<increment>{_SECONDS}))?")
 SECOND_US = 1_000_000
 UNLIMITED_US = 10 * 86_400 * SECOND_US
-"""How long the referee waits for a bot without time limits: ten days."""
+"""The timeout where bots have no time limits: ten days."""
 REFERENCE_SPEED = 100_000
-"""If the clocks are scaled, the limits in the tournament file are for a machine with this `Machine.speed`: a core of a cheap server."""
+"""A tournament file that scales its clocks states the limits for a machine with this `Machine.speed`. A core of a cheap
+server has this speed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +24,8 @@ class Clocks:
     """The time limits of a game."""
 
     start_up_us: int = 20 * SECOND_US
-    """The time from the moment when the referee begins to start a bot to the bot's hello."""
+    """The time for the start of a bot. It begins when the referee begins to start the program, and ends when the bot's hello
+    arrives."""
     game_start_us: int = 10 * SECOND_US
     """The time from the message that starts a game to the bot's message that it is ready."""
     decision_us: int = 5 * SECOND_US
@@ -34,10 +36,11 @@ class Clocks:
     """The time that is added to the bank after each decision."""
 
     def scale(self, speed: int) -> Clocks:
-        """Return the clocks for a machine with this `Machine.speed`: half the `REFERENCE_SPEED` gives twice the time to think.
+        """Return the clocks for a machine with this `Machine.speed`, so that slow machines give more time for decisions.
 
-        The limit of a decision, the bank and its increment are multiplied by REFERENCE_SPEED / speed, but at least by 1/4 and at
-        most by 4, so that a wrong measurement gives no senseless limits.
+        The limit of a decision, the bank and its increment are multiplied by REFERENCE_SPEED / speed. On a machine with half
+        the `REFERENCE_SPEED`, they are twice as long. The factor is at least 1/4 and at most 4, so that a wrong
+        measurement of the speed gives no senseless limits.
         """
         factor = min(4.0, max(0.25, REFERENCE_SPEED / max(1, speed)))
         return replace(

@@ -1,9 +1,10 @@
 """Derive decks, seeds for bots and game ids from a tournament's seed, so that anyone can check the decks.
 
-The caller passes the seed, which is 32 random bytes. At the start of the tournament
-only a commitment is published (`tournament/terms.py`), which fixes the seed by its SHA-256 (`seed_digest`). At the end
-the seed itself is published. Then anyone can derive the decks again, in any language, from the description below.
-`proto/DEALS.md` explains how to check a deal.
+The caller passes the seed, which has 32 bytes. The seed of a tournament is random, unless the tournament file gives one.
+It is secret until the games are played. At the start, the referee publishes a commitment and its terms
+(`tournament/terms.py`). The terms contain the SHA-256 of the seed (`seed_digest`), so nobody can change the seed later
+unnoticed. At the end, the referee publishes the seed itself. Then anyone can derive the decks again, in any language, from
+the description below. `proto/DEALS.md` explains how to check a deal.
 
 **Blocks.** All derived data comes in blocks of 32 bytes:
 
@@ -13,9 +14,9 @@ the seed itself is published. Then anyone can derive the decks again, in any lan
 with `purpose` in ASCII, `id` in UTF-8 and `number` as 8 bytes, big-endian. Decks, seeds for bots and opaque
 ids come from blocks with different purposes. So a bot's seed and opaque id tell nothing about the deck.
 
-**A deck.** Before the shuffle the cards are in ascending order: eight 1s, eight 2s, …, eight 13s, then
-the jokers (14). There are five jokers. The duel's deck has one joker, because four jokers are dealt from
-outside the deck. So a deck has 109 cards, 105 in the duel. Positions count from 0.
+**A deck.** Before the shuffle the cards are in ascending order: eight 1s, eight 2s, …, eight 13s, then five jokers
+(14). So a deck has 109 cards. In the duel, four of the jokers are dealt from outside the deck. So the duel's deck has
+only one joker, and 105 cards. Positions count from 0.
 
 1. Make a stream of 32-bit words from block("deal", deal id, 0), block("deal", deal id, 1), and so on. Cut
    each block into eight words of 4 bytes, big-endian.
@@ -65,7 +66,8 @@ def seed_digest(seed: bytes) -> str:
 def text_seed(text: str) -> bytes:
     """Return the seed of a game outside of tournaments from a text, such as `--seed` of `referee play`.
 
-    The seed is the SHA-256 of the text in UTF-8. The deal id and the game id of such a game are `FREE_GAME`.
+    The seed is the SHA-256 of the text in UTF-8; bytes of the command line that are not UTF-8 are hashed as they are.
+    The deal id and the game id of such a game are `FREE_GAME`.
     """
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
 

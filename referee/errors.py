@@ -40,18 +40,19 @@ _PATH_ERRORS = {
     errno.EPERM,
     errno.EROFS,
 }
-"""The error numbers which say that the path of a file is wrong: another path may be right."""
+"""The error numbers which say that the path of a file is wrong, so that the user may succeed with another path."""
 _NO_THREAD = "can't start new thread"
 """The message of Python's RuntimeError if the machine lacks threads."""
 _MAX_WORD = 100
-"""A longer word is cut before it is compared with known names, because the time grows with its length."""
+"""Only this many characters of a word are compared with known names, because the time of a comparison grows with the
+length of the word."""
 _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Unicode categories of characters that a terminal executes or hides."""
 _UNSEEN_OTHERS = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
 )
-"""Matches the characters of other categories that are hidden: those with Unicode's property Default_Ignorable_Code_Point, and
-U+2800, the Braille pattern without dots."""
+"""Matches the hidden characters that are in none of these categories. These are the characters with Unicode's property
+Default_Ignorable_Code_Point, and U+2800, the Braille pattern without dots."""
 
 
 class Cause(Enum):
@@ -70,8 +71,8 @@ class Cause(Enum):
     GAME_START_TIMEOUT = "game_start_timeout"
     """The bot did not say within the game-start limit that it is ready."""
     CRASH = "crash"
-    """The process ended, closed its stream or did not read it during a game, or hung while it played several
-    games."""
+    """After its hello, the process ended, closed its stream, or did not read its stream. Or it replied to none of several
+    messages in a row while it played several games."""
     TIMEOUT = "timeout"
     """No reply arrived within the decision limit."""
     OUT_OF_TIME = "out_of_time"
@@ -108,7 +109,7 @@ PROCESS_CAUSES = frozenset(
         Cause.SCRATCH_FULL,
     }
 )
-"""A fault of one of these causes ends the process of the bot in the middle of its games."""
+"""A fault of one of these causes ends the process of the bot, so the process can finish none of its games."""
 STRIKE_CAUSES = frozenset({Cause.TIMEOUT, Cause.ILLEGAL, Cause.MALFORMED})
 """In a record, a fault of one of these causes is a strike, and a fault of any other cause is a forfeit."""
 START_CAUSES = frozenset(
@@ -134,7 +135,9 @@ class Evidence:
     signal: str | None = None
     """The name of the signal that ended the process, such as `SIGSEGV`; None if no signal did."""
     elapsed_us: int = 0
-    """Microseconds to the fault: from the request, from the game's start, or from the program's launch."""
+    """Microseconds that the bot took until the fault: from the request, from the message that starts the game, or from the
+    start of the program. 0 if the bot had nothing to do. For a batch of several requests, this is only the part of the
+    time that counts for the request; `wall_us` is the whole time."""
     wall_us: int = 0
     """See `Move.wall_us`."""
     batch_size: int = 1
@@ -148,9 +151,10 @@ class RefereeError(Exception):
 
 
 class UserError(RefereeError):
-    """The user's input is wrong. The arguments are the lines of the message: one, or one for each mistake in a file.
+    """The user's input is wrong.
 
-    A line about a file names file, key and reason.
+    Each argument is one line of the message. For a file with several mistakes, there is a line for each mistake. Such a
+    line names the file, the key and the reason. The key is left out if the mistake belongs to no key.
     """
 
     output: str = ""
@@ -170,7 +174,9 @@ class DamagedRecordError(UserError):
 
 
 class StoreError(RefereeError):
-    """The database, or an output file such as a report, could not be written or read: a full disk, a lock, or a stopped server.
+    """The database or an output file, such as a report, could not be read or written.
+
+    Reasons are, for example, a full disk, a lock, or a database server that has stopped.
 
     A failed write has stored nothing, with one exception: if the connection to a server was lost during the commit, the server
     may have stored everything.
@@ -203,9 +209,10 @@ class Shortage(VoidGame):
 
 
 def void_game(text: str) -> VoidGame:
-    """Return a VoidGame with a text. If the text contains the message of an error number of `SHORTAGES`, return a Shortage.
+    """Return the error with the message `text`: a Shortage if the text says that the machine lacks a resource, else a VoidGame.
 
-    The text decides, because bubblewrap and the shim report an error only as a text.
+    The text says so if it contains the system's message for one of `SHORTAGES`. The error number itself is not used,
+    because bubblewrap and the shim report an error only as a text.
     """
     is_shortage = any(os.strerror(number) in text for number in SHORTAGES)
     return Shortage(text) if is_shortage else VoidGame(text)
@@ -232,11 +239,11 @@ def describe_shortage(error: Exception) -> str | None:
 
 @contextmanager
 def copy_errors(target: Path, source: Path | None = None) -> Iterator[None]:
-    """Raise a Shortage or a UserError instead of an OSError of a copy.
+    """Raise a Shortage or a UserError if a copy in the `with` block fails with an OSError.
 
-    If the machine lacks a resource, such as space on the disk of the copy, it is a Shortage that names `target`.
-    Otherwise it is a UserError. Without `source` it names `target`. With `source` it names the file of the OSError, or `source` if the
-    OSError has none.
+    If the machine lacks a resource, such as space on the disk of the copy, raise a Shortage that names `target`.
+    Otherwise raise a UserError. Without `source`, this error names `target`. With `source`, it names the file that the
+    OSError names, or `source` if the OSError names no file.
     """
     try:
         yield
@@ -255,18 +262,25 @@ def find_similar(word: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ` (did you mean 'NAME'?)` with `find_similar`, for a message; an empty text if no known name is similar."""
+    """Return ` (did you mean 'NAME'?)` for the end of a message, or an empty text if `find_similar` finds no similar name."""
     similar = find_similar(word, known)
     return "" if similar is None else f" (did you mean {similar!r}?)"
 
 
 def is_unseen(char: str) -> bool:
-    """Return True if a terminal executes or hides a character. White space other than control characters is not hidden."""
+    """Return True if a terminal executes or hides a character.
+
+    Spaces do not count. The only white space that counts is control characters, such as tabs, and the separators U+2028
+    and U+2029.
+    """
     return unicodedata.category(char) in _UNSEEN or _UNSEEN_OTHERS.match(char) is not None
 
 
 def cut_middle(text: str, most: int) -> str:
-    """Return a message of about `most` characters: leave out the middle of a longer one, because a reason can be at its end."""
+    """Return `text`, or only its beginning and its end if it is longer than `most` characters.
+
+    A shortened text has about `most` characters. The end is kept, because the reason of an error can be there.
+    """
     half = most // 2
     return text if len(text) <= most else f"{text[:half]}…{text[-half:]}"
 

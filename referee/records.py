@@ -39,7 +39,10 @@ class BotId:
 
 
 def name_seats(seating: Sequence[BotId]) -> tuple[str, ...]:
-    """Return the name of the bot of each seat. The second seat of a bot is called `greedy#2`, the third `greedy#3`."""
+    """Return for each seat the name of its bot, with a number if it is not the bot's first seat.
+
+    For example, the second seat of the bot `greedy` is called `greedy#2`, and its third seat `greedy#3`.
+    """
     numbers = [seating[: seat + 1].count(bot) for seat, bot in enumerate(seating)]
     return tuple(
         bot.name if number == 1 else f"{bot.name}#{number}"
@@ -60,13 +63,14 @@ class ScheduledGame:
     match: int
     """Number of the match in the tournament."""
     seating: int
-    """Number of the cyclic seating. In a match of k bots, seat s has bot (seating + s) mod k of the match."""
+    """Number of the cyclic seating. In a match of k bots, seat s has the bot at position (seating + s) mod k of `Match.order`."""
     lane: int
     """Number of the lane that plays the game."""
     bots: tuple[str, ...]
     """`name@version` of each seat, clockwise from seat 0, which starts the game."""
     deal_id: str
-    """The id from which the deck is derived, as `Stage.deal_id` makes it. Games of a match have the same deal, or fresh deals."""
+    """The id from which the deck is derived; see `Stage.deal_id`. If the stage has fresh deals, each game has an id of its
+    own. If not, all games of a match have the same id."""
     game_id: str
     """`TOURNAMENT-N`: the name of the tournament and the number of the game, from 1."""
 
@@ -88,8 +92,8 @@ class Move:
     seat: int
     action: Action
     elapsed_us: int
-    """The charged time: microseconds from sending the request to the reply or the fault, at most the time limit of the
-    decision; 0 if the bot got no request. In a batch it is the decision's share of the time of the batch."""
+    """The charged time in microseconds, from the start of the request's clock to the reply or the fault. It is at most the
+    time limit of the decision. In a batch it is the decision's share of the time of the batch. 0 if the bot got no request."""
     lag_us: int
     """Microseconds from the time limit until the referee saw the reply or stopped waiting for it; 0 if
     the limit was not exceeded."""
@@ -98,7 +102,7 @@ class Move:
     wall_us: int = 0
     """Microseconds from sending a batch of several requests to its last reply or timeout; 0 for a single request."""
     batch_size: int = 1
-    """Number of requests that the bot got in one message with the request of this decision, itself included."""
+    """Number of requests in the message with which the bot got the request of this decision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +142,8 @@ class Machine:
     speed: int
     """Decisions of the rules engine per second of CPU time on one core, in a fixed set of games."""
     noise: float | None
-    """The share of the time of the worker's cores that other programs and virtual machines used, from 0 to 1, as last
-    measured; see `MachineMonitor.measure`. None before the first measurement."""
+    """How much of the worker's cores other programs and virtual machines used, as a share from 0 to 1. It is the newest
+    measurement; see `MachineMonitor.measure`. None if no measurement has succeeded yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,9 +172,9 @@ class GameRecord:
     max_strikes: int
     """Number of strikes at which a seat forfeits the game."""
     dropped: tuple[int, ...] = ()
-    """For each seat, the number of messages that the referee dropped because they came late, twice or without a
-    request: replies, hellos, and messages that say that the bot is ready for a game. If a process plays several games at the same
-    time, each of its dropped messages counts in all of them. The tuple is empty if no message was dropped."""
+    """For each seat, how many replies, readies and hellos of the bot the referee dropped, because they came late, twice or
+    without a request. Each of them counts in all games that the bot's process played at that time. The tuple is empty if
+    nothing was dropped in the game."""
     isolation: str
     """The isolation of the bots: the rung, and the protections that were off."""
     started_at_us: int
@@ -258,7 +262,7 @@ class GameResult:
 
     @property
     def points(self) -> tuple[int, ...]:
-        """Like `scores`, but a seat that forfeited has the lowest points of the table, however well its stand-in played."""
+        """Like `scores`, but a seat that forfeited gets the lowest score of the game, however well its stand-in played."""
         lowest = min(self.scores)
         return tuple(
             lowest if seat in self.forfeited else score for seat, score in enumerate(self.scores)
@@ -324,7 +328,9 @@ class Player(Protocol):
     """Make the decisions of one seat of one game."""
 
     async def decide(self, request: Request) -> Reply:
-        """Return the player's decision. The player keeps the time limit of the request itself; `bots/clock.py` says how.
+        """Return the player's reply to a request.
+
+        The player must enforce the time limit of the request, because the caller does not. For bots, `bots/clock.py` does it.
 
         Raises `Strike` if the player loses this decision, and `Forfeit` if the player loses the game. In the
         evidence of the error, `elapsed_us` is the time from the request to the fault.
@@ -340,6 +346,6 @@ class Meetings(NamedTuple):
     second: int
     """The other bot, which comes later in the list."""
     compared: float
-    """Sum of the weights of the games with both bots: 2 / k for a table of k seats."""
+    """Sum of the weights of the games in which both bots played. A game with k seats has the weight 2 / k."""
     better: float
-    """Sum of the weights of those games in which the first bot ranked higher; a tie counts one half."""
+    """The same sum, but only for games in which the first bot ranked higher. A tie counts with half of the weight."""

@@ -23,7 +23,8 @@ Flags = NDArray[np.bool_]
 T = TypeVar("T")
 
 NOBODY = -1
-"""`ResultColumns.bot` of a missing seat, and `ResultColumns.machine` of a game without a machine. In a game of k seats, the columns from k on are missing seats."""
+"""The value in `ResultColumns.bot` for a missing seat, and in `ResultColumns.machine` for a game without a machine. In a
+game with k seats, the seats from number k to the last column are missing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -65,14 +66,14 @@ class ResultColumns:
 
     @property
     def points(self) -> Ints:
-        """(G, S) like `score`, but a seat that forfeited has the lowest points of its table, however well its stand-in played."""
+        """(G, S) like `score`, but a seat that forfeited gets the lowest score of its game, however well its stand-in played."""
         seated = np.where(self.bot == NOBODY, np.iinfo(np.int64).max, self.score)
         points: Ints = np.where(self.forfeited, seated.min(axis=1, keepdims=True), self.score)
         return points
 
     @property
     def matches(self) -> int:
-        """The number of matches. `match` must have no gaps: first call `by_ruleset` or `of_size`."""
+        """The number of matches. It is right only if `match` counts from 0 without gaps, as after `by_ruleset` or `of_size`."""
         return int(self.match.max()) + 1 if len(self) else 0
 
     @classmethod
@@ -101,9 +102,9 @@ class ResultColumns:
         )
 
     def select(self, games: Flags | Ints | slice) -> ResultColumns:
-        """Return only the rows that `games` selects: a mask, row numbers or a slice.
+        """Return only the rows that `games` selects.
 
-        `bots` and `rulesets` do not change, and matches keep their numbers.
+        `games` is a mask, an array of row numbers, or a slice. `bots` and `rulesets` do not change, and matches keep their numbers.
         """
         return replace(
             self,

@@ -33,17 +33,20 @@ MAX_KEY_PARTS = 32
 _LONG_KEY = re.compile(
     rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{MAX_KEY_PARTS}}}"""
 )
-"""Matches the beginning of a dotted key with more than `MAX_KEY_PARTS` parts. It also matches words with that many dots
-between them in a text or a comment."""
+"""Matches the beginning of a dotted key with more than `MAX_KEY_PARTS` parts. It cannot tell keys from texts and
+comments, so it also matches words with that many dots between them there."""
 _LONG_NUMBER = re.compile(r"[0-9][0-9_]{4299}")
-"""Matches a number with 4,300 or more digits. Python converts up to 4,300 digits to a whole number. Only used to guess
-the line of an error: the match may be another number, or part of a text or a comment."""
+"""Matches a number with 4,300 or more digits, and also shorter numbers with many underscores. Python refuses to convert
+more than 4,300 digits to a whole number, but does not name the line of the number. So the error names the line of the
+first match. This is a guess, because the match may be another number, or part of a text or a comment."""
 _MAX_BITS = 1024
-"""The largest number of bits in a whole number. Python refuses to show a number with many thousands of bits in a message."""
+"""The largest number of bits in a whole number. Python cannot write a number with more than 4,300 decimal digits into a
+message, but it reads such a number if the file has it in hexadecimal."""
 _MAX_MESSAGE = 300
-"""A key or a reason that is longer than this many characters is cut in messages, because it may repeat the file."""
+"""A key or a reason with more characters is shortened in messages, because it may contain a long part of the file."""
 _MAX_SUGGESTIONS = 20
-"""Only this many unknown keys are compared with the known ones, because each comparison takes a part of a millisecond."""
+"""Only this many unknown keys can get a suggestion. A file can have thousands of unknown keys, and each search for a
+similar known key takes a part of a millisecond."""
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _NAME = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{MAX_NAME - 1}}}")
 _LINE = re.compile(r"(?=.*\S)[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}")
@@ -55,7 +58,8 @@ _SYNTAX_ERROR = re.compile(
 _DUPLICATE_KEY_REASON = "Cannot overwrite a value"
 """What Python says about a key that is given twice."""
 _KEY_OF_LINE = re.compile(r"""[ \t]*+(?P<key>[\w.-]++)[ \t]*+=(?!.*(?:\"{3}|'{3}))""")
-"""Matches the beginning of a line with a key and a value. A line with three quotes may be the end of a text, so it does not match."""
+"""Matches the beginning of a line with a key and a value. A line with three quotes after the `=` does not match, because
+it may be the last line of a text with several lines. In such a line, the word before the `=` is no key."""
 
 _REASONS = {
     "extra_forbidden": "unknown key",
@@ -113,8 +117,8 @@ def text_schema(pattern: re.Pattern[str]) -> WithJsonSchema:
 Name = Annotated[str, AfterValidator(_check_name), text_schema(_NAME)]
 """The name of a bot or a tournament: easy to type in a shell and safe in a file name."""
 Line = Annotated[str, AfterValidator(_check_line), text_schema(_LINE)]
-"""One line of 1 to 200 characters without control characters. At least one character is visible, but others may be hidden, so print
-it with `visible`."""
+"""One line of 1 to 200 characters without control characters. At least one character is visible. Others may be hidden,
+so pass the line through `reports.formats.visible` before you print it."""
 
 Model = TypeVar("Model", bound=BaseModel)
 Opener = Callable[[Path, int], int]
@@ -122,7 +126,9 @@ Opener = Callable[[Path, int], int]
 
 
 class Mistakes:
-    """The mistakes in a file whose values fit its model, but not each other. Its reader notes them, and raises them together.
+    """Collect mistakes that the model of a file cannot find, such as values that contradict each other.
+
+    The code that reads the file notes each mistake with `add`. At the end it calls `raise_all`.
 
     Args:
         path: the path of the file.
@@ -142,7 +148,7 @@ class Mistakes:
             self._lines.append(line)
 
     def raise_all(self) -> None:
-        """Raise UserError with a line for each mistake, if there is one."""
+        """Raise UserError with one line for each noted mistake. Do nothing if there is no mistake."""
         if self._lines:
             raise UserError(*self._lines)
 
@@ -150,7 +156,7 @@ class Mistakes:
 def json_schema(model: type[BaseModel]) -> dict[str, Any]:
     """Return the JSON Schema of a file, for editors: its keys, with their types, ranges and default values.
 
-    The schema checks each value alone. `check`, and functions that read the model, check more.
+    An editor with this schema checks each value alone. `check` and the functions that use the model find more mistakes.
     """
     schema: dict[str, Any] = _without_null(model.model_json_schema())
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
@@ -159,7 +165,8 @@ def json_schema(model: type[BaseModel]) -> dict[str, Any]:
 def _without_null(schema: Any) -> Any:
     """Remove null from a schema, because TOML has no null: a key without a value is left out.
 
-    Remove also the titles of keys, and the default values of whole tables, which repeat those of their keys.
+    Remove also the titles of keys. Remove also the default value of a whole table, because the keys of the table have
+    their own default values.
     """
     if isinstance(schema, list):
         return [_without_null(part) for part in schema if part != {"type": "null"}]
@@ -192,7 +199,7 @@ def read(path: Path, opener: Opener = os.open) -> dict[str, Any]:
     """Parse a TOML file and return its content. `opener` opens the file.
 
     Raises `UserError` if the file is missing, cannot be read, is not TOML, or exceeds a limit of this module. For a
-    syntax error the message names the line.
+    syntax error the message names the line, or says that the error is at the end of the document.
     """
     try:
         data = _read_bytes(path, opener)
@@ -216,9 +223,10 @@ def read(path: Path, opener: Opener = os.open) -> dict[str, Any]:
 
 
 def _read_bytes(path: Path, opener: Opener) -> bytes:
-    """Return the first `MAX_KIB` KiB of a file, and one more byte of a larger file.
+    """Return the content of a file, but at most `MAX_KIB` KiB and one byte.
 
-    The type is checked after `open`: a program may replace the file meanwhile.
+    The extra byte shows the caller that the file is too large. Raises `UserError` if the path is no regular file. This is
+    checked only after `open`, because a program could replace the file between a check and `open`.
     """
     descriptor = opener(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -319,7 +327,10 @@ def check(data: Mapping[str, Any], model: type[Model], path: Path) -> Model:
 
 
 def _syntax_reason(message: str, text: str) -> str:
-    """Return Python's `message` about a file with this `text`, with the place in front. Name a key that is given twice."""
+    """Return the reason of a syntax error with its place in front, from Python's `message` about the file with this `text`.
+
+    If a key is given twice, the reason names the key, if this key can be found in the line of the error.
+    """
     match = _SYNTAX_ERROR.fullmatch(message)
     if match is None:
         return message
@@ -340,7 +351,7 @@ def _list_mistakes(errors: Sequence[ErrorDetails], model: type[BaseModel]) -> li
     """
     unknown = [error["loc"] for error in errors if error["type"] == "extra_forbidden"]
     meant: dict[tuple[int | str, ...], str] = {}
-    """The most similar key, by the location of the unknown key."""
+    """The known key that is most similar to an unknown key, by the location of the unknown key."""
     for *table, key in unknown[:_MAX_SUGGESTIONS]:
         similar = find_similar(str(key), _find_keys(model, table))
         if similar is not None:
@@ -360,7 +371,11 @@ def _list_mistakes(errors: Sequence[ErrorDetails], model: type[BaseModel]) -> li
 
 
 def _has_inner(location: Sequence[int | str], errors: Sequence[ErrorDetails]) -> bool:
-    """Return True if there is an error inside of a list. Then the list is not empty, though pydantic says that it is too short."""
+    """Return True if there is an error in an entry of the list at `location`.
+
+    Pydantic does not count wrong entries. If all entries are wrong, it also says that the list is too short, though the
+    list is not empty.
+    """
     size = len(location)
     return any(
         len(error["loc"]) > size and error["loc"][:size] == tuple(location) for error in errors
@@ -376,7 +391,7 @@ def _find_keys(model: type[BaseModel], table: Sequence[int | str]) -> list[str]:
 
 
 def is_text(model: type[BaseModel], key: str) -> bool:
-    """Return True if a file of `model` has a text as the value of the dotted key `key`."""
+    """Return True if `model` allows a text as the value of the dotted key `key`."""
     *table, last = (part.strip() for part in key.split("."))
     for part in table:
         field = model.model_fields.get(part)
@@ -407,7 +422,8 @@ def _shorten(text: str) -> str:
 def _dotted(location: tuple[int | str, ...]) -> str:
     """Return a location as text, such as `run.command` or `stage[1].seats`; entries of a list count from 0.
 
-    A key that TOML requires in quotes has quotes, so that it takes one line.
+    A key that TOML requires in quotes is written with quotes and with its line breaks escaped, so that the text has only
+    one line.
     """
     key = "".join(
         f"[{part}]" if isinstance(part, int) else f".{_quoted(part)}" for part in location

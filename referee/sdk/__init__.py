@@ -19,7 +19,8 @@ indexed by card: `request.view.hand[7]` is how many sevens you hold.
 Layers, actions, events and rulesets are the types of `referee.rules`. Each `Request`, `View`, `Game` and `Result`
 has a protobuf message of the referee as `.message`, and decodes a value of the message when the bot reads the value.
 
-`referee.sdk.simulate` draws the cards that your seat cannot see, as games that a bot can search. It has an example.
+With `referee.sdk.simulate`, your bot can look ahead. This module draws at random the cards that your seat cannot see, and
+returns a game that your bot can play on. Its docstring has an example.
 `referee.sdk.env` writes views and actions as numbers, and lets a trained policy play.
 
 `run` connects the bot to the gRPC stream of the process. `Session` is the bot's side of the protocol without any I/O: it
@@ -125,8 +126,9 @@ STREAM_BROKEN = 3
 _CLOSING_S = 1.0
 """After the goodbye, the bot waits at most this number of seconds until the referee closes the stream."""
 _PART_S = 0.05
-"""If a bot takes longer for its decisions in a message, the replies so far are sent before the next decision. The replies of the last
-`_PART_S` wait for the decision in progress, and are late with it if it takes too long."""
+"""If the bot decides the requests of a message one after the other, the SDK sends the replies so far when a decision ends
+more than this number of seconds after the first one began or after the previous replies were sent. Until then, a reply
+waits for the next decision. If that decision takes too long, the reply is late too."""
 _ACTIONS = get_args(Action)
 _WithEvents = TypeVar("_WithEvents", play_pb2.Request, play_pb2.GameEnd)
 
@@ -147,7 +149,8 @@ class Session:
         self._games: dict[str, tuple[Game, Bot]] = {}
         """The open games, by id."""
         self._missed: dict[str, list[table_pb2.Event]] = {}
-        """By game, the events of requests that the bot did not see, because the SDK does not know their kinds."""
+        """By game id, the events of the requests that the SDK did not pass to the bot, because it does not know the kind of the
+        decision."""
 
     def receive(self, message: play_pb2.RefereeMessage) -> play_pb2.BotMessage:
         """Handle a message of the referee and return the bot's message, which is empty if the bot has nothing to say.
@@ -162,16 +165,19 @@ class Session:
         return whole
 
     def receive_bytes(self, message: bytes) -> bytes:
-        """Do the same as `receive` with serialised messages, for a bot that plays in the process of its opponent."""
+        """Do the same as `receive` with serialised messages, for a bot in the caller's own process, as in `referee.train`."""
         return self.receive(play_pb2.RefereeMessage.FromString(message)).SerializeToString()
 
     def receive_in_parts(self, message: play_pb2.RefereeMessage) -> Iterator[play_pb2.BotMessage]:
-        """Do the same as `receive`, but yield the bot's message in parts, so that few replies wait for slow later ones.
+        """Do the same as `receive`, but yield the bot's message in parts, so that few replies wait for slow decisions.
 
-        There are several parts only if the bot decides one request after the other and takes longer than `_PART_S`, or if the
-        message has requests and also ends games. Parts are yielded between decisions, so a reply may wait for one slow decision.
-        `Bot.end` may take long, so the replies are sent before the SDK calls it. If a message has no requests, `Ready` is sent
-        after `Bot.end` has returned: `Bot.end` may end the process, and a bot must not exit after its `Ready`.
+        There are several parts in two cases only: if the bot decides one request after the other and takes longer than
+        `_PART_S`, or if the message has requests and also ends games. In the first case, parts are yielded between
+        decisions, so a reply may wait for one slow decision. In the second case, the replies are yielded before the SDK calls
+        `Bot.end`, because `Bot.end` may take long.
+
+        If the message has no requests, `Ready` is yielded after `Bot.end` has returned. The reason is that `Bot.end` may end
+        the process, and a bot must not exit after its `Ready`.
         """
         reply = play_pb2.BotMessage()
         for start in message.game_starts:
@@ -259,8 +265,8 @@ def run(
         bot: a subclass of `Bot`, or a function that takes a request and returns an action.
         max_games: how many games this process can play at the same time. If `max_games` is above 1, the referee
             may send requests of several games in one message. `Bot.decide_batch` gets all requests of a message.
-        batch_wait_us: how many microseconds of your time the referee may wait for requests of other games, so that
-            messages have more requests.
+        batch_wait_us: how many microseconds a request may wait for requests of other games, so that the referee can
+            send more requests in one message. The wait counts as your time.
         name: the bot's name in logs; if empty, the name of the program's folder.
 
     An exception of the bot is printed and ends the process with exit code 1. The traceback begins with the bot's own
@@ -361,8 +367,10 @@ def _print_exception(
 ) -> None:
     """Print an exception that nobody has caught, without the frames of the SDK and of asyncio that called the bot.
 
-    The hook changes only what is printed: the exception is still uncaught, so a debugger stops at it. If no code of the bot raised
-    the exception, the whole traceback is printed.
+    The hook changes only what is printed: the exception is still uncaught, so a debugger stops at it.
+
+    The printed traceback begins with the first code outside of the SDK that `Session.receive_in_parts` called, usually the
+    bot's. If there is no such code, the whole traceback is printed.
     """
     import traceback  # noqa: PLC0415 - would take time at each start-up
 

@@ -25,9 +25,11 @@ class Clocks(NamedTuple):
     """The time limits of your bot, in microseconds."""
 
     start_up_us: int
-    """The time from the start of the process to its hello."""
+    """The time for the start of your bot. It begins when the referee begins to start the process, and ends when the
+    hello arrives."""
     game_start_us: int
-    """The time from the start of a game to the end of `Bot.start`."""
+    """The time from the message that starts a game to the message that your bot is ready, which the SDK sends after
+    `Bot.start`."""
     decision_us: int
     """The time from a request to its reply."""
     bank_us: int
@@ -166,7 +168,7 @@ class Bot:
 
 
 def bot_class(bot: type[Bot] | Decide) -> type[Bot]:
-    """Return `bot` if it is a subclass of `Bot`, or a new subclass whose `decide` is the function `bot`.
+    """Return a subclass of `Bot`: `bot` itself if it is one, or a new subclass with the function `bot` as its `decide`.
 
     Raises TypeError if `bot` is neither a subclass of `Bot` nor a function, or if its `decide_batch` is no class method.
     """
