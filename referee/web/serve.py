@@ -147,12 +147,11 @@ class _Server(uvicorn.Server):
         self._on_ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Note the signal. From now on, log no errors, because uvicorn would log each response that is given up.
+        """Note the signal.
 
         If SIGINT comes after an earlier signal, end this process at once, because `shutdown` may wait a minute for a finished game
         that cannot be stored.
         """
-        _LOG.setLevel(logging.CRITICAL)
         super().handle_exit(sig, frame)
         if self.force_exit:
             os._exit(self._exit_code)
@@ -160,6 +159,7 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End all games, then close all connections."""
         await self._lobby.close()
+        _LOG.setLevel(logging.CRITICAL)  # uvicorn would log each response that is given up
         # A thread that makes a page cannot be stopped, and Python would wait for it. So a timer ends the process. This loses
         # nothing, because all games have ended, and pages only read the league.
         last_resort = threading.Timer(_GRACE_S, os._exit, [self._exit_code])
