@@ -1,6 +1,6 @@
 """Measure what `until` saves, and how often it is wrong: `python tests/bench/bench_settled.py [TOURNAMENTS]`.
 
-Simulated bots of known strength play rounds of all tables. They stop when every two neighbours in the standings
+Simulated bots of known strength play rounds of all tables. They stop when every two neighbours by fit
 are told apart or called equal, with a confidence of 95 %. The standings are wrong if they put a bot ahead of one that is not
 worse, or call two bots equal that differ by the margin or more. Wanted are wrong standings in at most 5 % of the
 tournaments. The same games are judged twice: by the boundary of `referee.ratings.judge` (after), and with an equal share of the

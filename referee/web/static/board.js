@@ -1,6 +1,6 @@
 /* Read a game, and draw it on a board. The replay and the page of a running game use this script.
  *
- * This is a classic script without dependencies, because a page that was opened from a folder may load nothing else. What other
+ * This is a classic script without dependencies, because a page that was opened from a folder can load no module scripts. What other
  * scripts may use is in the global object `linko`. `phrases.js` calls `linkoPhrases` with the sentence patterns of all games.
  * `referee/web/board.py` describes them, and the data of a game.
  *
