@@ -5,10 +5,13 @@ of these bots makes the lead of one over the other more certain. It also tells s
 match against a well-known bot, the lead of its opponent over all bots is known better.
 
 What is known is written as a normal distribution of all skills (`Beliefs`). Let a pair of bots have the expected lead d with the standard
-deviation s. The expected mistake of the pair is s phi(d / s) - |d| Phi(-|d| / s): the size of the true lead if the order is wrong, else 0. Phi
-and phi are the normal distribution function and its density. A match lowers the variance s². If s² falls a little, the expected mistake falls by
-the change times phi(d / s) / (2 s). The gain of a match is the sum, over all pairs, of the fall of s² times phi(d /
-s) / s; it leaves out the constant factor 1/2.
+deviation s. The mistake of the pair is the size of its true lead if the order is wrong, else 0. Its expected value is
+s phi(d / s) - |d| Phi(-|d| / s); Phi and phi are the normal distribution function and its density. A match lowers the
+variance s². If s² falls a little, the expected mistake falls by the change times phi(d / s) / (2 s).
+
+The gain of a match is the sum, over all pairs, of the fall of s² times the weight phi(z) / s. Here z is how far |d| / s
+is above `_NOT_YET_APART`, but at least 0. With z = |d| / s, a bot that did badly at first would rarely play again
+and could not correct this, so the intervals would cover the true value too rarely: among equal bots, in 85 % of the cases instead of 92 %.
 """
 
 from __future__ import annotations
@@ -27,6 +30,9 @@ from referee.result_columns import Floats, ResultColumns
 
 _COMPARISONS = 2
 """The sum of the weights of all meetings of two bots in a match: k games at a table of k seats, with the weight 2 / k each."""
+_NOT_YET_APART = 1.0
+"""An expected lead of at most this many standard deviations does not lower the gain of a match. With 2, intervals cover the
+true value in 94 % of the cases, but a ladder needs about as many games as a round robin until its order is right."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,18 +110,19 @@ class Beliefs:
     def gains(self) -> Floats:
         """Return the (n, n) gains: for each two bots the gain of their match, in no particular unit; 0 for a bot with itself.
 
-        Let C be the covariance, a the vector with 1 for the first bot of a pair and -1 for the second, and c that
-        vector for the pair of a match. The match lowers the variance of a pair's lead, a' C a, by (a' C c)² / (noise
-        + c' C c). The sum over all pairs, each with its weight w, is c' C L C c / (noise + c' C c), where L is the
-        sum of all w a a'. The noise is 1 / the Fisher information of the match, and w is phi(d / s) / s without its
+        Let C be the covariance. Let a be the vector of a pair: 1 for its first bot, -1 for its second, else 0. Let c be this
+        vector for the two bots of the match. The match lowers the variance of a pair's lead, a' C a, by (a' C c)² /
+        (noise + c' C c). The sum over all pairs, each with its weight w, is c' C L C c / (noise + c' C c), where L is the
+        sum of all w a a'. The noise is 1 / the Fisher information of the match, and w is phi(z) / s without its
         constant factor.
         """
         lead = self.skills[:, None] - self.skills
         variance = _lead_variances(self.covariance)
         np.fill_diagonal(variance, 1)  # any number: a bot has no lead over itself
-        exponent = lead**2 / (2 * variance)
+        apart = np.maximum(np.abs(lead) / np.sqrt(variance) - _NOT_YET_APART, 0)
+        exponent = apart**2 / 2
         np.fill_diagonal(exponent, np.inf)
-        # without the subtraction, all weights could be too small for a number
+        # without the subtraction, all weights could be rounded to 0
         weight = np.exp(exponent.min() - exponent) / np.sqrt(variance)
         laplacian = np.diag(weight.sum(axis=0)) - weight
         fall = _lead_variances(self.covariance @ laplacian @ self.covariance)

@@ -103,7 +103,7 @@ def test_gain_adds_up_how_much_every_other_lead_becomes_more_certain(games):
     before, gains = know(games), know(games).gains()
     leads = [before.skills[a] - before.skills[b] for a, b in combinations(range(4), 2)]
     variances = lead_variances(before)
-    exponents = np.square(leads) / 2 / variances
+    exponents = np.square(np.maximum(np.abs(leads) / np.sqrt(variances) - 1, 0)) / 2
     rate = np.exp(exponents.min() - exponents) / np.sqrt(variances)
     for pair in combinations(range(4), 2):
         fall = variances - lead_variances(before.after_match(pair))
@@ -115,6 +115,15 @@ def test_gains_are_symmetric_and_a_bot_gains_nothing_against_itself(games):
     assert np.allclose(gains, gains.T, rtol=1e-12)
     assert (gains.diagonal() == 0).all()
     assert (gains[~np.eye(4, dtype=bool)] > 0).all()
+
+
+def test_leads_within_one_deviation_do_not_decide_who_plays():
+    """Else a bot that did badly by chance would rarely play again. The gains differ only by how much a match of unequal bots tells."""
+    deviation = np.sqrt(2)  # of each lead
+    close = Beliefs(np.array([25.0, 25, 25, 25 - deviation]), np.eye(4), SETTINGS).gains()
+    far = Beliefs(np.array([25.0, 25, 25, 25 - 3 * deviation]), np.eye(4), SETTINGS).gains()
+    assert close[0, 3] == pytest.approx(close[0, 1], rel=0.02)
+    assert far[0, 3] < 0.8 * far[0, 1]
 
 
 def test_gain_is_largest_for_neighbours_if_all_are_equally_certain():
