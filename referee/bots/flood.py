@@ -40,8 +40,8 @@ at once on a busy machine cause only about 20 ms."""
 _KEPT_SHARE = 0.9
 """The sum of the excess is multiplied by this number at each measurement that finds gRPC not too busy."""
 _CREDIT_NS = 200_000_000
-"""The most extra time, in ns, that can be available for pending requests. All of it is available at first and after each
-search. Without a limit, a bot that floods only for short moments could extend its own time."""
+"""Upper limit of the extra time, in ns, that is available for pending requests. All of it is available at first and
+after each search. Without a limit, a bot that floods only for short moments could extend its own time."""
 _CREDIT_SHARE = 0.02
 """The available extra time grows by this share of the time that passes, up to `_CREDIT_NS`."""
 _REST_NS = 2_000_000_000
@@ -53,7 +53,8 @@ _TRIALS = 3
 _QUIET_S = 0.01
 """How many seconds to measure whether gRPC is quiet. It must be quiet before and after each trial, while all bots are stopped."""
 _QUIET_LIMIT_S = 0.5
-"""How many seconds to wait, at most, until gRPC is quiet. It may still have to read much that a bot sent before it was stopped."""
+"""How many seconds to wait, at most, until gRPC is quiet. gRPC may still have to read much that a bot
+sent before the bot was stopped."""
 _EXECUTOR_NAMES = "asyncio_", "uvloop_"
 """The names of an event loop's executor threads begin with one of these."""
 
@@ -144,7 +145,8 @@ class FloodWatch:
         self._last_ns = (0, 0, 0)
         """The last measurement, in ns: monotonic time, CPU time of gRPC, and the CPU time that all replies explain."""
         self._excess_sum_ns = 0.0
-        """The sum of the excess CPU time in ns. It becomes smaller by `_KEPT_SHARE` in each quiet period."""
+        """The sum of the excess CPU time in ns. Each measurement that finds gRPC not too busy multiplies it by
+        `_KEPT_SHARE`."""
         self._next_trial_ns = 0
         """The time before which no search begins."""
         self._credit_ns = _CREDIT_NS
@@ -199,7 +201,7 @@ class FloodWatch:
         """Search for flooders: stop all bots, let one after the other run alone, and charge those that flood.
 
         If gRPC does not become quiet, end the search. Then the remaining bots have no trial. A bot that is not needed now
-        (`Session.is_needed`) has no trial either, because outside of a search it is stopped too, unless it was asked to exit.
+        (`Session.is_needed`) has no trial either, because it stays stopped until it is needed again or is asked to exit.
         """
         flooders = []
         with ExitStack() as stack:

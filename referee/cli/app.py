@@ -85,7 +85,7 @@ _COMMANDS = {
     ),
     "bots init": (
         "submit",
-        "Create a new folder with a bot that builds and plays.",
+        "Create a new folder with a bot that is ready to be built and to play.",
     ),
     "bots check": (
         "submit",
@@ -98,7 +98,7 @@ _COMMANDS = {
     ),
     "ladder run": (
         "ladder",
-        "Play, for some minutes, always the match that tells most about the order of the league's bots.",
+        "Play, for some minutes, the matches that tell most about the order of the league's bots.",
     ),
     "bots list": ("bots", "List the versions of all bots in the league, without retired versions."),
     "bots show": (

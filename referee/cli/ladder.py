@@ -83,8 +83,8 @@ def run(
     """Play, for some minutes, the matches that tell most about the order of the league's bots.
 
     Of each bot, the newest version that is not retired takes part. It is left out, with a message, if it does not play
-    the ruleset or asks for more than the default limits. New bots play first, then bots that are near each other.
-    Earlier games of the league count. The matches are a tournament, stored in the league under a name such as
+    the ruleset or asks for more than the default limits. New bots play first, then bots that are near each other
+    in the order. Earlier games of the league count. The matches are a tournament, stored in the league under a name such as
     `ladder-duel`. After Ctrl-C, `referee tournament resume` continues it.
 
     Example: referee ladder run --ruleset duel --minutes 5

@@ -92,9 +92,9 @@ class LiveTable:
 
 
 _LAST_RESORT_S = 10.0
-"""Seconds from the signal that ends a run at once until this process exits, whatever it waits for."""
+"""This many seconds after the signal that ends a run at once, this process exits, whatever it still waits for."""
 _AT_ONCE = 2
-"""How many signals end a run at once. After fewer signals, the games in play are finished."""
+"""After this many signals, a run ends at once. After fewer, the games in play are finished first."""
 
 
 class Interrupts:
@@ -170,10 +170,10 @@ def conduct(
 ) -> bool:
     """Play the missing games of a tournament and show the progress. Return True if the tournament is finished.
 
-    The first interrupt drains the tournament: no further stretch is sent, and at least one portion of each stretch that a
-    worker already has is played and stored. The tournament is drained too if the terminal or the pipe to which
-    `console` writes is closed. The second interrupt kills the workers and the bots. Each interrupt takes effect before its
-    message is printed, because a print may fail.
+    The first interrupt drains the tournament: no further stretch is sent, but each worker still plays at least one
+    portion of each stretch that it has, and these games are stored. The tournament is drained too if the terminal or the
+    pipe to which `console` writes is closed. The second interrupt kills the workers and the bots. Each interrupt takes
+    effect before its message is printed, because a print may fail.
     """
     screen = _Screen(league, tournament, console)
     conductor = Conductor(
@@ -209,7 +209,7 @@ def conduct(
 
 
 class _Screen:
-    """Shows the progress and the faults: on a live screen with the standings, or as lines if the output is no terminal or a dumb one."""
+    """Shows the progress and the faults: on a live screen with the standings, or as lines if the output is a dumb terminal or no terminal."""
 
     def __init__(self, league: League, tournament: Tournament, console: Output) -> None:
         self._console = console
@@ -265,14 +265,17 @@ class _Screen:
         while not self._console.quiet:
             if self._is_live:
                 self._live.refresh()
-                # The terminal was closed. Rich then writes nothing, so no write fails.
+                # If the terminal is closed, Rich writes nothing, so no write fails. Therefore this is tested here.
                 if not self._console.is_terminal:
                     self._console.on_broken_pipe()
             await asyncio.sleep(_REFRESH_S)
         if_unread()
 
     def say(self, text: str) -> None:
-        """Print a line, and below it the output of a program if `text` has more lines. The live screen does not overwrite them."""
+        """Print the first line of `text`, and quote below it any further lines, which are the output of a program.
+
+        The live screen does not overwrite them.
+        """
         line, _, output = text.partition("\n")
         shown = visible(line) + ("\n" + quoted(output).rstrip("\n") if output else "")
         self._console.print(Text(shown), soft_wrap=not self._is_live)

@@ -137,8 +137,9 @@ def settled(
     """Show which neighbours by fit are settled: one bot is surely better, or both are equally good.
 
     The confidence holds for all verdicts together. For a tournament with `until` in its file, the command shows the
-    verdicts of the newest look, with the tournament's confidence and margin. For other games it makes one test. Do not
-    repeat this test until the standings look settled, because wrong verdicts become more likely with each test.
+    verdicts of the newest look, with the tournament's confidence and margin. For other games it makes one test. Make
+    this test only once, not again and again until the standings look settled, because wrong verdicts become more likely
+    with each test.
 
     Example: referee stats settled --tournament demo
     """
@@ -175,8 +176,8 @@ def transitivity(
 ) -> None:
     """Test whether one number per bot explains the results, and show the pairs that deviate.
 
-    Each row shows how often the first bot of a pair ranked higher than the second, and how often it should by the
-    strengths of the bots. Ties do not count, and neither do games in which one of the two bots forfeited. If a beats b,
+    Each row shows how often the first bot of a pair ranked higher than the second, and how often the strengths of the
+    bots predict that it does. Ties do not count, and neither do games in which one of the two bots forfeited. If a beats b,
     b beats c, and c beats a, then no ratings explain the results. One test covers all pairs of a ruleset. If one number
     per bot explains the results, the chance that the test says otherwise is at most 5 %.
 

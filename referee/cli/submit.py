@@ -65,7 +65,7 @@ def init(
         typer.Option("--author", help="The author of the bot. By default your user name."),
     ] = None,
 ) -> None:
-    """Create a new folder with a bot that builds and plays.
+    """Create a new folder with a bot that is ready to be built and to play.
 
     Example: referee bots init my_bot --language go
     """

@@ -33,11 +33,11 @@ the driver."""
 
 
 class RemoteWorkers:
-    """A `WorkerGroup` whose numbers are lanes: `submit(n, …)` plays lane n on the Dask worker that has this lane.
+    """A `WorkerGroup` in which worker n is lane n: `submit(n, …)` plays lane n on the Dask worker that has this lane.
 
-    If the Dask worker of a lane is lost, the lane moves to another worker, on another host if possible. The lane also moves if another
-    worker has at least two busy lanes fewer than its own worker. Here the lane itself counts for its own worker. Each game is stored
-    once, and only games that are not stored are played again.
+    If the Dask worker of a lane is lost, the lane moves to another worker, on another host if possible. The lane also moves if
+    its worker has at least two busy lanes more than another worker. The lane itself counts as one of them. Each game is
+    stored once, and only games that are not stored are played again.
 
     Args:
         client: the connection to the scheduler.
@@ -78,14 +78,14 @@ class RemoteWorkers:
         return self._lanes
 
     async def submit(self, number: int, assignment: Assignment) -> AssignmentResult:
-        """Play an assignment of lane `number` on the Dask worker of that lane. Wait until there is one.
+        """Wait until a Dask worker is ready, then play an assignment of lane `number` on the worker of that lane.
 
         Raises WorkerLostError if the worker is lost, fails or is killed. The `was_waiting` of this error is True if the worker was lost
         before it began this assignment. Also raises the errors of `DaskWorkers.wait_until_ready`.
         """
         await self._dask_workers.wait_until_ready()
         if self._idle_lanes >= self._homes.keys():
-            # All lanes are idle, as after a look. Each of them may get games now, so all count.
+            # All lanes are idle, as after a look. Each of them may get games now, so `_find_home` must count all.
             self._idle_lanes.clear()
         self._idle_lanes.discard(number)
         worker = self._find_home(number)

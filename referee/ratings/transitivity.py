@@ -7,7 +7,7 @@ Ties are left out, because ratings do not say how often two bots tie. Comparison
 bot that sometimes crashes also loses to weak bots, as if its style suited them. All other
 comparisons are decided. `fit.fit` for the decided comparisons predicts how often each bot ranks higher.
 
-The deviation of a pair in a match is how often its first bot ranked higher, minus how often it should by the prediction.
+The deviation of a pair in a match is how often its first bot ranked higher, minus how often the prediction says that it does.
 The test gives the deviations of each match a random sign, +1 or -1, and adds them up, many times. It compares the real
 sums of all pairs with these random sums. With many matches, each random group of matches has one sign; see `intervals`.
 It is the sign-flip test of effective score contributions (Hemerik, Goeman and Finos, "Robust testing in generalized
@@ -59,7 +59,7 @@ _NEGLIGIBLE = 1e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviationFigures:
-    """How often a bot ranks higher than another one, and how often it should by the fit."""
+    """How often a bot ranks higher than another one, and how often the fit predicts that it does."""
 
     bot: str
     """The bot of the pair that ranks higher more often than predicted."""

@@ -1,6 +1,6 @@
 """Judge the bots of a league: which bots are ahead, which are equal, and which verdicts are still open.
 
-`find_judged_tournament` returns the tournament that gives the verdicts, because its configuration has `until`. Its newest
+A tournament with `until` in its configuration gives the verdicts itself; `find_judged_tournament` finds it. Its newest
 look gives them, so a repeated command does not test again. Without such a tournament, each command makes a single test
 of all selected games.
 
@@ -60,7 +60,8 @@ class Judgement:
     look_sentence: str = ""
     """Says which look of which tournament gave the verdicts, or that it had no look yet. Empty for a single test."""
     stoppable: tuple[TournamentConfig, ...] = ()
-    """For a single test without a selected tournament: all tournaments that have games, and `until` in their configuration. Else empty."""
+    """For a single test without a selected tournament: all tournaments with games whose configuration has `until`.
+    Else empty."""
 
     def basis(self, rulesets: Collection[str], bots: Collection[str] = ()) -> str:
         """Say which look gave the verdicts, or why a single test is wrong more often than its confidence says.
@@ -99,7 +100,7 @@ class Judgement:
         ]
 
     def conclusions(self) -> tuple[str, ...]:
-        """Return a sentence about the verdict in each ruleset. It ends the output of a tournament of two bots."""
+        """Return a sentence about the verdict in each ruleset. A tournament of two bots prints the sentences last."""
         tables = self.verdicts.neighbours
         return tuple(
             f"{f'{ruleset}: ' if len(tables) > 1 else ''}{self._conclude(ruleset, pair)}{self._name_forfeits(ruleset)}"
@@ -314,7 +315,7 @@ def judge_newest_look(state: TournamentState, games: ResultColumns) -> Judgement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransitivityRow:
-    """How often a bot ranks higher than another one, and how often it should by the fit."""
+    """How often a bot ranks higher than another one, and how often the fit predicts that it does."""
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
     bot: Annotated[str, Column("bot", wrap=True)]
@@ -332,14 +333,14 @@ class TransitivityRow:
     A game at a table of k seats has the weight 2 / k.
     """
     predicted: Annotated[float, Column("predicted", right=True, show=percent)]
-    """The value of `ahead_in` that the fit predicts. It is a fit to the decided comparisons of all pairs."""
+    """The value of `ahead_in` that the fit predicts. This fit is made from the decided comparisons of all pairs."""
     deviates: Annotated[bool, Column("deviates", show=lambda yes: "surely" if yes else "")]
     """True if the pair surely deviates from the prediction. If one number per bot explains the results, the chance that this is
     True for one or more pairs is at most 5 %."""
     p_value: Annotated[float | None, Column("p value", right=True, show=decimal(3), data_only=True)]
-    """The result of the test over all pairs of the ruleset, which is the same in all its rows: if one number per bot explains
-    the results, the probability of deviations at least as large as these. None if there are too few results, or if skills can
-    explain any result; see `Transitivity.p_value`."""
+    """The probability of deviations at least as large as those of all pairs of the ruleset together, if one number per
+    bot explains the results. So all rows of a ruleset have the same value. None if there are too few results, or if
+    skills can explain any result; see `Transitivity.p_value`."""
 
 
 def transitivity_rows(ruleset: str, test: Transitivity) -> tuple[TransitivityRow, ...]:

@@ -7,7 +7,7 @@ bots/NAME/HASH/source.tar the files before fetch and build, for variants and oth
 bots/NAME/HASH/build.log the output of fetch and build
 bots/NAME/HASH/ready     exists when the copy and its build are complete, and says where it was built
 bots/NAME/HASH/passing   exists while the copy is temporary; its modification time is the time of the last use
-bots/NAME/HASH-PLACE/    the same files, of a copy that was built again in another place (see the states of a copy)
+bots/NAME/HASH-PLACE/    a copy with the same files, built again for another folder, machine or Python (see the states of a copy)
 """
 
 from __future__ import annotations
@@ -120,7 +120,10 @@ class Workshop:
 
     @property
     def is_limited(self) -> bool:
-        """Whether only the bots in `only` may be copied. If True, run bots only from copies, because a folder may change after a check."""
+        """Whether only the bots in `only` may be copied.
+
+        If True, run bots only from copies, because a bot's own folder may change after its content was checked.
+        """
         return self._only is not None
 
     async def copy(
@@ -136,7 +139,7 @@ class Workshop:
 
         With a `variant`, the copy has the changed manifest, so the content hash depends on the changes too.
         With `from_copy`, `source` has the files of another copy. Then `.gitignore` files have no effect. They had their effect
-        when the other copy was made, and the other copy may lack some of them.
+        when the other copy was made, and some `.gitignore` files may be missing in that copy.
         With `is_kept` False, as for a game that is not stored, a new copy is temporary. When no call has used it for a day,
         the next call for the same bot removes it, unless this call uses it. Until it is removed, the same content is not
         built again. `keep` makes the copy permanent, and so does a call with `is_kept` True.
@@ -146,8 +149,8 @@ class Workshop:
         Raises `BuildError` if the fetch or the build fails. Raises `VoidGame` and `UserError` as `build` does. Raises `Shortage`
         if the machine lacks a resource, such as space on the disk. After an error no new copy remains.
 
-        If the workshop has `only`, raises `UserError` for any other content, and replaces the league's copy if
-        `is_unchanged` returns False for it.
+        If the workshop has `only`, raises `UserError` if `only` does not have the content hash, and replaces the league's
+        copy if `is_unchanged` returns False for this copy.
         """
         manifest = load_manifest(source, variant)
         self._check_source(source)

@@ -39,7 +39,7 @@ class Limits:
     open_files: int = 1024
     """Open file descriptors of each process."""
     output_kib: int = 1024
-    """How many KiB are kept from the end of standard output, and as many from the end of standard error."""
+    """How many KiB are kept from the end of standard output. The limit for standard error is the same."""
 
     def at_most(self, maxima: Limits) -> Limits:
         """Return limits that have, in each field, the lower value of `self` and `maxima`."""
@@ -55,7 +55,7 @@ class Limits:
 
 DEFAULT_LIMITS = Limits()
 SPARE_PROCESSES = 8
-"""What each rung adds to `Limits.processes`. In a sandbox, bubblewrap and `init.py` are in the cgroup too."""
+"""What each rung adds to `Limits.processes`. In a sandbox, the cgroup counts bubblewrap and `init.py` too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +97,8 @@ class Rung(Enum):
     FULL = "full"
     """bubblewrap with namespaces, a system call filter, and a cgroup for each program."""
     NAMESPACES = "namespaces"
-    """bubblewrap, but without a part of the rung `full`: the cgroup, a limit of the cgroup, its means to stop a program, or the
-    system call filter."""
+    """bubblewrap, but one or more parts of the rung `full` are missing: the cgroup, a limit of the cgroup, the cgroup's
+    means to stop a program, or the system call filter."""
     UID = "uid"
     """A user id of its own for each program; only if the referee is root."""
     NONE = "none"
@@ -130,7 +130,7 @@ class Protection(Enum):
     SYSCALLS = "syscalls"
     """Dangerous system calls are refused."""
     NO_SHARED_LOCKS = "no shared locks"
-    """The program cannot pass messages to other programs by locks and notifications of files that both can see."""
+    """The program cannot pass messages to other programs through shared files, neither by locks nor by notifications."""
     IDLE_BOTS_STOPPED = "idle bots stopped"
     """While the program is `IDLE`, it gets only cores that nobody else wants; while it is `STOPPED`, it gets none; see `scheduling`."""
     KILL_TREE = "kill-tree"
@@ -205,7 +205,7 @@ class Isolation:
 
 
 _ALL_RIGHTS = "a bot has the referee's own rights"
-_ONLY_IF_FOUND = "the referee ends and stops only those processes of a bot that it can find"
+_ONLY_IF_FOUND = "the referee can end or stop a process of a bot only if it finds the process"
 NO_ISOLATION = Isolation(
     Rung.NONE,
     tuple(

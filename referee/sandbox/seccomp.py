@@ -10,11 +10,12 @@ sandboxes could pass messages to each other, because some files are the same in 
 has only one inode for all eventfd and epoll descriptors of the machine.
 
 The referee reads from UNIX sockets: those of gRPC and of the gateway. A program can send file descriptors through
-these sockets, and the kernel closes the descriptors in the referee. The filter refuses what lets a program make this
-closing take as long as it likes: the socket option SO_LINGER, and the calls splice and sendfile, which hold the lock of
-a pipe while they wait. A program can also send a descriptor of a large memory file, and no filter can prevent that. The
-kernel then frees this file in the referee, which takes some time (see "Sent memory files" in README.md). From Linux
-6.16 on, the referee makes these sockets refuse all descriptors; see `refuse_descriptors` in `connections.py`.
+these sockets, and the kernel closes the descriptors in the referee. A program could make this closing take as long as
+it likes: with the socket option SO_LINGER, or with the calls splice and sendfile, which hold the lock of a pipe while
+they wait. So the filter refuses these. A program can also send a descriptor of a large memory file, and no filter can
+prevent that. The kernel then frees this file in the referee, which takes some time (see "Sent memory files" in
+README.md). From Linux 6.16 on, the referee makes these sockets refuse all descriptors; see `refuse_descriptors` in
+`connections.py`.
 
 On the rung `uid`, programs have a smaller filter, which refuses only the calls for keys of the kernel.
 """

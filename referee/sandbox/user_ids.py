@@ -61,7 +61,7 @@ class UserIdLease:
 
         The helper kills all of them at once, so no process can escape by starting others faster than they are killed.
         """
-        with suppress(OSError):  # no room for the helper; `kill_processes` tries again
+        with suppress(OSError):  # the helper cannot be started; `kill_processes` tries again
             self._run_helper(SWEEPER)
 
     def kill_processes(self) -> None:
@@ -86,12 +86,12 @@ class UserIdLease:
         """
         _remove_files(self.uid)
         if list_objects(self.uid):
-            # if there is no room for the helper, the next program with this user id tries again
+            # if the helper cannot be started, the cleanup after the next program with this user id tries again
             with suppress(OSError):
                 self._run_helper(REMOVER)
 
     def _run_helper(self, command: list[str]) -> None:
-        """Run a helper with the user id as its argument. Raises OSError if there is no room for it.
+        """Run a helper with the user id as its argument. Raises OSError if it cannot be started.
 
         The helper holds the lock too. If the referee is killed, the helper may still run. Without the lock, another
         referee could give the user id to a program, and the helper would treat that program and its objects as leftovers.

@@ -8,8 +8,8 @@ at most. If they are all equal, mathematicians call the base blocks a cyclic dif
 
 If the number of matches is no multiple of n, one more base block is moved by fewer than n offsets. It is called the
 last block. Several lists of offsets are tried. In each list the offsets go around the circle in equal strides. In the
-tables of the last block, the numbers of matches of any two bots must differ by 1 at most. Two bots may meet there once
-at most, and only if no other difference occurs less often in the other base blocks than theirs.
+tables of the last block, no bot may play more than one match more than any other bot. Two bots may meet there once
+at most, and only if their difference is one of those that occur least often in the other base blocks.
 
 The search uses `Random.random` with a fixed seed. Python guarantees the sequence of these numbers, so the
 tables are the same on all machines.
@@ -152,7 +152,7 @@ def _find_last(
     least, more = divmod(matches * seats, bots)
     choices = list(islice(_list_offsets(bots, matches), _EFFORT // (matches * seats)))
     marked = [_mark(offsets, bots) for offsets in choices]
-    tried: set[BotTable] = {()}  # the empty block stands for a failed choice
+    tried: set[BotTable] = {()}  # a failed choice gives the empty block, which is then skipped
     for _ in range(max(1, min(_BLOCKS, _EFFORT // (bots * len(choices))))):
         block = tuple(sorted(_choose_block(bots, seats, differences, random)))
         if block in tried:

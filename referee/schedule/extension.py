@@ -39,8 +39,8 @@ ALGORITHMS = MappingProxyType(
 """The algorithms by name. The database stores the name.
 
 If you change an algorithm so that it makes other schedules, give the changed algorithm a new name and keep the old one.
-Verification must be able to compute old schedules again. Two errors were corrected without a new name. This version opens
-no league from before these corrections, so no stored schedule can have the errors:
+Verification must be able to compute old schedules again. Two errors were corrected without a new name. This version
+of the referee cannot open a league that is older than these corrections, so no stored schedule can have the errors:
 
 - `balanced-1` left matches out with 25 bots at tables of 4;
 - `balanced-1` and `gauntlet-1` repeated tables in a balanced choice with several stages or an extension.
@@ -127,7 +127,8 @@ def _rounds(
     """Yield, for each extension, the games of the rounds that it adds. All tables of the stages play.
 
     The games are sorted by round, then by stage: the first new round of each stage, then the second, and so
-    on. The rounds of a stage do not change if more rounds follow. So one schedule has the rounds of all extensions.
+    on. The rounds of a stage do not change if more rounds follow. So one schedule is computed for all extensions
+    together.
     """
     ends = list(accumulate(extensions))
     added: list[list[ScheduledGame]] = [[] for _ in extensions]
@@ -144,9 +145,9 @@ def _choices(
 ) -> Iterator[list[ScheduledGame]]:
     """Yield, for each extension, the games of the balanced choices that it adds.
 
-    For each extension, copies of the original stages, with the new number of matches, are appended to the stages
-    so far. The new games are the games of these copies. In each new game, the stage number of the copy is
-    replaced by the number of the original stage. Appended stages change neither the tables of the earlier
+    For each extension, a copy of each original stage is appended to the list of stages. The copy has the number of
+    matches that the extension adds. The new games are the games of these copies. In each new game, the stage number of
+    the copy is replaced by the number of the original stage. Appended stages change neither the tables of the earlier
     stages nor the order of their games. So one schedule is computed for all extensions together.
     """
     repeated = list(stages)
@@ -156,7 +157,8 @@ def _choices(
     for game in schedule(repeated):
         number, stage = divmod(game.stage, len(stages))
         choices[number].append(replace(game, stage=stage))
-    # The number of rounds of each stage so far. The last game of a stage is in its last round.
+    # The number of rounds of each stage so far. The dictionary below keeps only the round of the last game of a stage,
+    # and this is the last round of the stage.
     done = Counter[int]()
     for number, games in enumerate(choices):
         if number:

@@ -37,8 +37,8 @@ from referee.tournament.ladder import make_course
 from referee.tournament.workers import WorkerLostError
 
 STRETCHES_PER_WORKER = 2
-"""The most stretches that a worker has at the same time, each from a different lane. It plays one while the other waits. So it can
-begin the next stretch at once, while the driver stores the games of the last one."""
+"""The largest number of stretches that a worker has at the same time, each from a different lane. It plays one while the
+other waits. So it can begin the next stretch at once, while the driver stores the games of the last one."""
 MAX_STRETCH_GAMES = 1000
 """A stretch with this many games gets no further bundle. The games of a stretch are lost together if the worker dies."""
 _NOTE_S = 2.0
@@ -93,7 +93,7 @@ class Feeder:
         lanes: the games to play.
         workers: the workers that play them.
         store_games: stores the games that a worker returned, all of them or none.
-        on_small_portion: called with the `AssignmentResult.small_portion` of each stretch that had such a portion.
+        on_small_portion: called with `AssignmentResult.small_portion` after each stretch for which it is not None.
     """
 
     def __init__(
@@ -156,7 +156,10 @@ class Feeder:
                 self._on_small_portion(result.small_portion)
 
     def _games(self) -> int:
-        """Return with how many games a stretch gets no further bundle. Before the first result this is 1, so a stretch has one bundle."""
+        """Return the number of games with which a stretch gets no further bundle.
+
+        Before the first result this is 1, so a stretch has one bundle.
+        """
         if not self._played_us:
             return 1
         mean_s = self._played_us / self._played / 1e6
@@ -174,8 +177,8 @@ class Feeder:
 #                draining ──► interrupted ──► playing, when it is resumed
 #
 # - looking: all games before a look are stored, and no later game has started; a resumed run takes the earlier looks again. Only a
-#   ladder and a tournament with `until` have looks. With `until`, a look leaves no game if no stage with open neighbours has rounds
-#   left. A ladder ends at the first look after its time is over.
+#   ladder and a tournament with `until` have looks. With `until`, games are left after a look only if a stage with open
+#   neighbours has rounds left. A ladder ends at the first look after its time is over.
 # - draining: after `drain`, each stretch that a worker has is still played for at least one portion; see `Feeder.drain`. After `kill` or
 #   an error, the games in play are lost, and a resumed run plays them again.
 #
@@ -192,7 +195,7 @@ class Conductor:
         roster: gives the `BotSpec` of each bot.
         isolation: the isolation of the bots.
         workers: a context that provides the workers, for example `local_workers`. It is entered once.
-        on_game_stored: called for each game that a worker has returned, after all games that it returned together are stored.
+        on_game_stored: called for each game that is stored, after all games that the worker returned together with it are stored.
         say: called with a sentence if fewer games are played at the same time than the tournament file says.
         now_s: returns the time in seconds, to measure the minutes of a ladder.
 
@@ -225,7 +228,7 @@ class Conductor:
             for text, spec in specs.items()
         }
         self._bounds = {part.first for part in tournament.parts}
-        """The indices in the schedule of the first game of each part, and of the first game after each look so far."""
+        """The first game of each part, and the first game after each look so far, as indices in the schedule."""
         self._draining = False
         self._end_s = math.inf
         """A ladder stops at its first look at or after this time, in the seconds of `now_s`."""
@@ -316,7 +319,7 @@ class Conductor:
             self._has_said_portion = True
             self._say(
                 f"games_in_flight = {wanted}: only {games} at the same time are possible, because a bot"
-                " holds no more, or because the games have too many bots."
+                " holds no more, or because the games together have too many bots for a worker."
             )
 
     def _find_singles(self) -> Iterable[str]:
@@ -376,7 +379,10 @@ class Conductor:
         self._tournament = find_tournament(self._league, name)
 
     def _check_course(self, course: Course) -> None:
-        """Raise RefereeError if the stored schedule differs from the course before the next look, or anywhere if no look follows."""
+        """Raise RefereeError if the stored schedule differs from the course in a game before the next look.
+
+        If no look follows, all games are compared.
+        """
         following = course.next_look
         games = len(course.games) if following is None else following.games
         if course.games[:games] != self._tournament.schedule[:games]:

@@ -65,8 +65,8 @@ class Claim(Protocol):
     def on_game_checked(self, game: ScheduledGame, record: GameRecord) -> None:
         """Take note of a record that was checked and found correct.
 
-        A league compares its other tables with the record, and raises Difference if they differ. An archive
-        collects the result, to check the ratings after the last game.
+        A league compares the record with the other database tables about the game, and raises Difference if they
+        differ. An archive collects the result, to check the ratings after the last game.
         """
         ...
 
@@ -157,8 +157,8 @@ def _check_look(claim: Claim, course: Course, look: Look, checks: _GameChecks) -
     """Check what happened at the next look of the course.
 
     Return None if the tournament has stored the outcome of the look, or if the look changes nothing. Otherwise the
-    outcome is not stored, because the tournament was interrupted or is still running, and no game after the look may have a
-    record. Then return an error message, which the caller raises if such a game has a record.
+    tournament was interrupted or is still running, and has not stored the outcome. Then no game after the look may have a
+    record: return an error message, which the caller raises if such a game has a record.
 
     Raises Difference in three cases: the tournament stopped early at a wrong look; it is finished, but a game before the look has
     no record; or the configuration makes no schedule.
@@ -219,7 +219,9 @@ def _check_number_of_games(claim: Claim, parts: Sequence[Sequence[ScheduledGame]
     for number, (computed, part) in enumerate(zip(parts, claim.parts, strict=True)):
         if (computed[0].index, len(computed)) != (part.first, part.games):
             title = part_title(number) or "the schedule"
-            raise Difference(f"{title}: the stored games do not follow from its number of matches")
+            raise Difference(
+                f"{title}: the number of stored games does not fit the number of matches"
+            )
 
 
 class _GameChecks:

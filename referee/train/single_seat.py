@@ -43,7 +43,8 @@ class SingleSeatEnv(gymnasium.Env[Array, np.int64]):
     `referee play --seed` deals the same cards.
 
     Args:
-        opponents: bots of the SDK, in clockwise order from the agent's left neighbour. They decide at once.
+        opponents: bots of the SDK, in clockwise order from the agent's left neighbour. They decide inside `reset` and
+            `step`.
         ruleset: a ruleset or its name.
         seat: the agent's seat; None for a random seat in each game.
         rewards: `rank`, which gives 1 to the first and -1 to the last, or `points`.
