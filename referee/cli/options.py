@@ -211,7 +211,7 @@ NOT_KNOWN = 1
 """Exit code of `tournament compare`: no verdict after the last game."""
 USER_ERROR = 2
 """Exit code: bad input. The command has played no game, except in rare cases: for example, another referee took over the
-league during a tournament, or `play --keep` could not open the league after the game."""
+league during a tournament."""
 INTERRUPTED = 130
 """Exit code: interrupted by a signal. A tournament keeps its stored games and can be resumed. Commands such as `play`, `serve`
 and `worker` cannot be resumed."""

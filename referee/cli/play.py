@@ -41,7 +41,7 @@ from referee.cli.options import (
     write,
 )
 from referee.clocks import Clocks
-from referee.errors import NotFoundError, StoreError, UserError, did_you_mean
+from referee.errors import NotFoundError, RefereeError, StoreError, UserError, did_you_mean
 from referee.match.play import Watcher
 from referee.records import Fault, GameRecord, Move, name_seats
 from referee.reports.formats import json_text
@@ -225,7 +225,7 @@ def play(
 def _store(record: GameRecord, folder: Path, db: str | None) -> None:
     """Store a game in the league. If the database fails, try again for about a minute.
 
-    Raises StoreError if the game could not be stored, and UserError if the league could not be opened.
+    Raises StoreError if the game could not be stored, also if the league could not be opened.
     """
 
     def write() -> None:
@@ -234,7 +234,7 @@ def _store(record: GameRecord, folder: Path, db: str | None) -> None:
 
     try:
         write_patiently(write)
-    except StoreError as error:
+    except RefereeError as error:
         raise StoreError(f"{record.game_id} was played, but not stored: {error}") from error
 
 

@@ -9,6 +9,7 @@ import pytest
 from played import record
 from real_runs import SAMPLE_BOTS, place
 
+from referee.cli import play as play_command
 from referee.clocks import Clocks
 from referee.errors import StoreError
 from referee.store.league import League
@@ -155,6 +156,28 @@ def test_game_that_cannot_be_stored_is_shown_before_the_error(here, monkeypatch,
         assert len(json.loads(done.stdout)["moves"]) == len(record("duel", 2).moves)
     else:
         assert "To deal the same cards: --seed " in done.stdout
+
+
+@pytest.mark.usefixtures("played")
+def test_league_that_cannot_be_opened_after_the_game_is_no_bad_input(here, monkeypatch):
+    """So it is too if a PostgreSQL server has stopped during the game."""
+    monkeypatch.setattr("referee.store.database._TRY_S", 0.0)
+    play = play_command.play_free_game
+
+    async def lose_database(*arguments, **options):
+        database = here.folder / "league" / "league.db"
+        database.unlink()
+        database.mkdir()
+        return await play(*arguments, **options)
+
+    monkeypatch.setattr(play_command, "play_free_game", lose_database)
+    done = here.referee("play", GREEDY, RANDOM, "--ruleset", "duel", "--keep")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "referee: play-made was played, but not stored: league/league.db: unable to open database file\n",
+    )
+    assert "To deal the same cards: --seed " in done.stdout
+    assert "Stored" not in done.stdout
 
 
 @pytest.mark.extended("plays a game with real bots")
