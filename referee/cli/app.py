@@ -189,12 +189,13 @@ class LazyGroup(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        prefix = f"{self.name} " if self.name in _GROUPS else ""
+        self._prefix = f"{self.name} " if self.name in _GROUPS else ""
+        """The words of the group before the name of a command, as in `_COMMANDS`."""
         self._modules: dict[str, str] = {}
         """The module of each command that is not loaded yet, by the name of the command."""
         for words, (module, line) in _COMMANDS.items():
-            name, _, inner = words.removeprefix(prefix).partition(" ")
-            if not words.startswith(prefix) or name in self.commands:
+            name, _, inner = words.removeprefix(self._prefix).partition(" ")
+            if not words.startswith(self._prefix) or name in self.commands:
                 continue  # a command of another group, or a group that is listed already
             if inner:
                 self.commands[name] = LazyGroup(name=name, help=_GROUPS[name], no_args_is_help=True)
@@ -214,8 +215,7 @@ class LazyGroup(TyperGroup):
         """Return the name of the command to run, the command itself, and the arguments."""
         name, command, rest = super().resolve_command(ctx, args)
         if ctx.resilient_parsing and name in self._modules:  # a shell completes the words
-            prefix = f"{self.name} " if self.name in _GROUPS else ""
-            return name, CompletedCommand(f"{prefix}{name}", partial(self.load, name)), rest
+            return name, CompletedCommand(f"{self._prefix}{name}", partial(self.load, name)), rest
         if name is not None:
             command = self.load(name)
             if not isinstance(command, LazyGroup):
