@@ -282,11 +282,11 @@ class RerunView:
 
         It also says how many messages were dropped, if any. Without a request, it has only the number of requests.
         """
+        if not self._requests:
+            return "0 requests."
         differing = f"{self._differences} not as stored" if self._differences else "all as stored"
         dropped = f" {dropped_text(self._dropped)}." if self._dropped else ""
-        return f"{count_text(self._requests, 'request')}" + (
-            f": {differing}.{dropped}" if self._requests else "."
-        )
+        return f"{count_text(self._requests, 'request')}: {differing}.{dropped}"
 
 
 def _short_text(action: Action) -> str:
