@@ -12,7 +12,6 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import typer
@@ -176,7 +175,7 @@ def refresh_bots(
     async def refresh() -> None:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine runs in a task
-        interrupts.call_on_interrupt(asyncio.get_running_loop(), partial(_cancel, task))
+        interrupts.call_on_interrupt(asyncio.get_running_loop(), task.cancel)
         for bot in tournament.bots.values():
             await roster.refresh(bot)
 
@@ -184,10 +183,6 @@ def refresh_bots(
         uvloop.run(refresh())
     except asyncio.CancelledError:
         raise typer.Exit(INTERRUPTED) from None
-
-
-def _cancel(task: asyncio.Task[None]) -> None:
-    task.cancel()
 
 
 def play_to_end(

@@ -122,7 +122,9 @@ class Interrupts:
             signal.signal(number, handler)
         self._last_resort.cancel()
 
-    def call_on_interrupt(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    def call_on_interrupt(
+        self, loop: asyncio.AbstractEventLoop, call: Callable[[], object]
+    ) -> None:
         """Call `call` in the event loop `loop`, once for each signal so far and once for each later signal.
 
         This method does not use `loop.add_signal_handler`, because the end of the loop would then replace the handlers of
