@@ -55,10 +55,8 @@ class LiveTable:
         self._waiting: dict[int, tuple[GameResult, Mapping[int, int]]] = {}
         """Games that wait for an earlier one, by their index in the schedule, each with the strikes of its seats."""
         results = league.results(tournament=tournament.name)
-        self.games = len(results)
-        """Number of games that were stored before this run."""
         numbers = enumerate(results)
-        self._next = next((number for number, row in numbers if row.index != number), self.games)
+        self._next = next((number for number, row in numbers if row.index != number), len(results))
         self._ratings = Ratings()
         if not results:
             return
@@ -217,7 +215,7 @@ class _Screen:
         self._console = console
         self._is_live = console.is_terminal and not console.is_dumb_terminal
         self._name = tournament.name
-        self._table = LiveTable(league, tournament)
+        self._table = LiveTable(league, tournament) if self._is_live else None
         self._faults = Counter[str]()
         for each in league.fault_counts(tournament=tournament.name):
             self._faults[each.cause.value] += each.strikes + each.forfeits
@@ -229,7 +227,7 @@ class _Screen:
         self._played = 0
         self._total = len(tournament.schedule)
         self._at_most = "at most " if tournament.may_stop else ""
-        self._done = self._table.games
+        self._done = league.tournament(self._name).stored
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),
@@ -286,7 +284,8 @@ class _Screen:
         """Show a game that was played and stored."""
         self._played += 1
         self._done += 1
-        self._table.add(game, record)
+        if self._table is not None:
+            self._table.add(game, record)
         for fault in record.faults:
             self._faults[fault.cause.value] += 1
             self._print_fault(game, record, fault)
@@ -336,7 +335,7 @@ class _Screen:
 
     def _render(self) -> RenderableType:
         """Return the content of the live screen. Important lines come first, because a low window cuts off the last lines."""
-        rows = self._table.rows()
+        rows = () if self._table is None else self._table.rows()
         table = RowsTable(StandingRow, rows, "so far") if rows else Text()
         hosts = map(Text, self._host_texts())
         return Group(self._progress, Text(self._fault_text()), *hosts, Text(), table)

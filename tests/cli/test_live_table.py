@@ -43,7 +43,6 @@ def test_games_after_a_missing_one_wait_for_it(league):
     for row in [*rows[:4], *rows[5:7]]:
         league.add_game(played(row))
     table = LiveTable(league, CUP)
-    assert table.games == 6
     assert ratings(table) == after(league, 4)
     for row in (rows[7], rows[4]):
         assert ratings(table) == after(league, 4)
@@ -97,17 +96,27 @@ def test_evidence_of_faults_is_not_read(league, monkeypatch):
 def test_new_run_starts_without_standings(league):
     row = filled(league)[0]
     table = LiveTable(league, CUP)
-    assert (table.games, list(table.rows())) == (0, [])
+    assert list(table.rows()) == []
     record = played(row)
     league.add_game(record)
     table.add(row, record)
     assert ratings(table) == after(league, 1)
 
 
+def test_lines_of_progress_count_stored_games(league):
+    first, second, *_ = rows = filled(league)
+    league.add_game(played(first))
+    out = io.StringIO()
+    tournament = SimpleNamespace(name="cup", may_stop=False, schedule=rows)
+    with (screen := _Screen(league, tournament, Output(file=out))):
+        screen.add(second, played(second))
+    assert f"cup: 2 of {len(rows)} games, " in out.getvalue()
+
+
 def test_text_of_a_bot_cannot_control_the_terminal(league):
     """A message of a Dask worker may contain the destination of a link that a build made."""
     out = io.StringIO()
-    tournament = SimpleNamespace(name="cup", may_stop=False, schedule=())
+    tournament = SimpleNamespace(name="cup", may_stop=False, schedule=filled(league))
     screen = _Screen(league, tournament, Output(file=out))
     screen.say("the link l leads to /x\x1b[2J\nreferee: all games are played\n")
     assert out.getvalue() == "the link l leads to /x\\x1b[2J\n| referee: all games are played\n"
