@@ -45,8 +45,7 @@ from referee.cli.playing import league_options
 from referee.errors import UserError
 from referee.reports.checks import CheckView, check_data, check_summary
 from referee.reports.formats import json_text
-from referee.roster import roster
-from referee.roster.roster import Roster, check_path
+from referee.roster.roster import LANGUAGES, Roster, check_path, create_bot
 from referee.roster.workshop import Copy, Workshop
 from referee.sandbox.folders import run_folder
 from referee.store.league import League
@@ -58,7 +57,7 @@ app = typer.Typer()
 def init(
     name: Annotated[str, typer.Argument(help="The name of the new bot and of its folder.")],
     language: Annotated[
-        str, typer.Option("--language", help=f"One of {', '.join(roster.LANGUAGES)}.")
+        str, typer.Option("--language", help=f"One of {', '.join(LANGUAGES)}.")
     ] = "python",
     author: Annotated[
         str | None,
@@ -69,14 +68,14 @@ def init(
 
     Example: referee bots init my_bot --language go
     """
-    if language not in roster.LANGUAGES:
-        languages = ", ".join(roster.LANGUAGES)
+    if language not in LANGUAGES:
+        languages = ", ".join(LANGUAGES)
         raise UserError(
             f"--language: unknown language {language!r}; choose one of {languages};"
             " section 5 of proto/README.md is about other languages"
         )
     folder = Path(name)
-    roster.create_bot(folder, name=name, language=language, author=author or _find_user())
+    create_bot(folder, name=name, language=language, author=author or _find_user())
     console.print(f"{name} is in {folder.resolve()}; read its README.md first.", soft_wrap=True)
     console.print(f"To check it: referee bots check {name}", soft_wrap=True)
 

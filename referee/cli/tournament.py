@@ -332,7 +332,6 @@ def standings(
     with League.open(league, create=False, db=db) as store:
         if by == "rating":
             rows, analysed = current_ratings(store, choice)
-            notes = name_deviations(analysed)
             show_rows(
                 RatingRow,
                 rows,
@@ -341,7 +340,7 @@ def standings(
                 as_csv=as_csv,
                 wide=wide,
                 columns=columns,
-                notes=notes,
+                notes=name_deviations(analysed),
             )
             return
         with store.one_moment():  # a driver may store games meanwhile
