@@ -18,10 +18,9 @@ from referee.cli.options import (
     DbOption,
     JsonOption,
     LeagueOption,
+    RowsPrinter,
     WideOption,
-    check_format,
     console,
-    show_rows,
     show_table,
     write,
 )
@@ -69,20 +68,11 @@ def list_bots(
 
     Example: referee bots list
     """
-    check_format(BotRow, as_json=as_json, as_csv=as_csv, columns=columns)
+    printer = RowsPrinter(BotRow, as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     with League.open(league, create=False, db=db) as store:
         rows = [row for row in _rows(store) if retired or row.retired_at_us is None]
     keep = ("retired_at_us",) if retired else ()
-    show_rows(
-        BotRow,
-        rows,
-        title="bots",
-        as_json=as_json,
-        as_csv=as_csv,
-        wide=wide,
-        columns=columns,
-        keep=keep,
-    )
+    printer.show(rows, "bots", keep=keep)
 
 
 @app.command()
@@ -183,7 +173,7 @@ def log(
 
     Example: referee bots log greedy --limit 1
     """
-    check_format(LogRow, as_json=as_json, as_csv=as_csv)
+    printer = RowsPrinter(LogRow, as_json=as_json, as_csv=as_csv)
     for option, given in (("--json", as_json), ("--csv", as_csv), ("--limit", limit is not None)):
         if build and given:
             raise UserError(f"--build, {option}: choose one of them")
@@ -203,7 +193,7 @@ def log(
             return
         rows = log_rows(store.faults(bot=bot, limit=limit or LOG_FAULTS))
     if as_json or as_csv:
-        show_rows(LogRow, rows, title="", as_json=as_json, as_csv=as_csv)
+        printer.show(rows, "")
     else:
         console.print(log_text(rows) if rows else f"No faults of {bot}.", soft_wrap=True)
 

@@ -16,11 +16,10 @@ from referee.cli.options import (
     DbOption,
     JsonOption,
     LeagueOption,
+    RowsPrinter,
     WideOption,
-    check_format,
     console,
     is_move_number,
-    show_rows,
     show_table,
     write,
 )
@@ -87,7 +86,7 @@ def list_games(
 
     Example: referee game list --tournament demo --fault crash
     """
-    check_format(GameRow, as_json=as_json, as_csv=as_csv, columns=columns)
+    printer = RowsPrinter(GameRow, as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     if cause is not None and cause not in {each.value for each in Cause}:
         causes = ", ".join(each.value for each in Cause)
         raise UserError(f"--fault: unknown fault {cause!r}; choose one of {causes}")
@@ -102,9 +101,7 @@ def list_games(
         results, total = store.last_results(choice, limit=limit)
     rows = game_rows(results)
     title = "games" if len(rows) == total else f"the last {len(rows)} of {total} games"
-    show_rows(
-        GameRow, rows, title=title, as_json=as_json, as_csv=as_csv, wide=wide, columns=columns
-    )
+    printer.show(rows, title)
 
 
 def _check_bot(store: League, bot: str) -> None:
@@ -165,7 +162,7 @@ def replay(
 def show_record(record: GameRecord, *, wide: bool | None = None) -> None:
     """Print the result and the faults of a game. For each fault, print the end of the bot's standard error.
 
-    For the meaning of `wide`, see `show_rows`.
+    For the meaning of `wide`, see `RowsPrinter`.
     """
     console.print(card(game_head(record)))
     show_table(SeatRow, seat_rows(record), wide=wide)

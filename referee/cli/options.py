@@ -133,70 +133,81 @@ def _replace(char: str) -> str:
     return _SIMILAR.get(char) or char.encode("unicode_escape").decode()
 
 
-def show_rows(
-    row_type: type,
-    rows: Sequence[object],
-    *,
-    title: str,
-    as_json: bool,
-    as_csv: bool,
-    wide: bool | None = None,
-    columns: str | None = None,
-    keep: Collection[str] = (),
-    notes: Iterable[str] = (),
-) -> None:
-    """Print rows as a table, as JSON or as CSV.
+class RowsPrinter:
+    """Prints rows as a table, as JSON or as CSV, as the options of a command say.
+
+    A command creates it before it computes the rows, because that may take long, and a wrong option must be refused first.
 
     Args:
         row_type: the type of the rows.
-        rows: the rows.
-        title: the text above the table.
         as_json: print JSON.
         as_csv: print CSV.
         wide: show all columns of the table, whatever the width of the terminal; None if the command has no `--wide`.
         columns: the names of the columns to print, with commas between them; by default all.
-        keep: the keys of columns that are never hidden.
-        notes: sentences below the table. JSON and CSV do not have them.
 
     Raises UserError if both `as_json` and `as_csv` are true, or if `columns` names an unknown column.
     """
-    check_format(row_type, as_json=as_json, as_csv=as_csv, columns=columns)
-    fields = None if columns is None else find_fields(row_type, columns)
-    if as_json:
-        write(json_text([dict(items_of(row, fields)) for row in rows]))
-    elif as_csv:
-        write(csv_text(row_type, rows, fields))
-    else:
-        from referee.reports.terminal import RowsTable  # noqa: PLC0415 - not for `--help`
 
-        hint = "" if wide is None else "; --wide shows them"
-        table = RowsTable(row_type, rows, title, hint=hint, columns=fields, keep=keep)
-        with console.widen(_FULL_WIDTH if wide else table.least_width()):
-            console.print(table)
-        print_notes(notes)
+    def __init__(
+        self,
+        row_type: type,
+        *,
+        as_json: bool = False,
+        as_csv: bool = False,
+        wide: bool | None = None,
+        columns: str | None = None,
+    ) -> None:
+        if as_json and as_csv:
+            raise UserError("--json, --csv: choose one of them")
+        self._row_type = row_type
+        self._as_json = as_json
+        self._as_csv = as_csv
+        self._wide = wide
+        self._fields = None if columns is None else find_fields(row_type, columns)
+
+    def show(
+        self,
+        rows: Sequence[object],
+        title: str,
+        *,
+        keep: Collection[str] = (),
+        notes: Iterable[str] = (),
+    ) -> None:
+        """Print rows.
+
+        Args:
+            rows: the rows.
+            title: the text above the table.
+            keep: the keys of columns that are never hidden.
+            notes: sentences below the table. JSON and CSV do not have them.
+        """
+        if self._as_json:
+            write(json_text([dict(items_of(row, self._fields)) for row in rows]))
+        elif self._as_csv:
+            write(csv_text(self._row_type, rows, self._fields))
+        else:
+            from referee.reports.terminal import RowsTable  # noqa: PLC0415 - not for `--help`
+
+            hint = "" if self._wide is None else "; --wide shows them"
+            table = RowsTable(
+                self._row_type, rows, title, hint=hint, columns=self._fields, keep=keep
+            )
+            with console.widen(_FULL_WIDTH if self._wide else table.least_width()):
+                console.print(table)
+            print_notes(notes)
 
 
 def show_table(
     row_type: type, rows: Sequence[object], title: str = "", *, wide: bool | None = None
 ) -> None:
-    """Print one of several tables of a command. For the arguments, see `show_rows`."""
-    show_rows(row_type, rows, title=title, as_json=False, as_csv=False, wide=wide)
+    """Print one of several tables of a command. For the arguments, see `RowsPrinter`."""
+    RowsPrinter(row_type, wide=wide).show(rows, title)
 
 
 def print_notes(notes: Iterable[str]) -> None:
     """Print the sentences below a table."""
     for note in notes:
         console.print(note)
-
-
-def check_format(
-    row_type: type, *, as_json: bool, as_csv: bool, columns: str | None = None
-) -> None:
-    """Raise UserError if `show_rows` would. A command calls this function first, because its rows may take long to compute."""
-    if as_json and as_csv:
-        raise UserError("--json, --csv: choose one of them")
-    if columns is not None:
-        find_fields(row_type, columns)
 
 
 def write(text: str) -> None:

@@ -16,13 +16,12 @@ from referee.cli.options import (
     JsonOption,
     LeagueOption,
     MarginOption,
+    RowsPrinter,
     RulesetOption,
     SeatsOption,
     TournamentOption,
     WideOption,
-    check_format,
     console,
-    show_rows,
     write,
 )
 from referee.errors import UserError
@@ -69,7 +68,7 @@ def ratings(
         _refuse_options(context, context.invoked_subcommand)
         return
     row_type = RatingRow if bot is None else HistoryRow
-    check_format(row_type, as_json=as_json, as_csv=as_csv, columns=columns)
+    printer = RowsPrinter(row_type, as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     choice = GameFilter(ruleset=ruleset, seats=seats)
     rows: Sequence[RatingRow | HistoryRow]
     with League.open(league, create=False, db=db) as store:
@@ -81,16 +80,7 @@ def ratings(
             notes = []
             if not (as_json or as_csv):
                 _show_diagrams(title, rows)
-    show_rows(
-        row_type,
-        rows,
-        title=title,
-        as_json=as_json,
-        as_csv=as_csv,
-        wide=wide,
-        columns=columns,
-        notes=notes,
-    )
+    printer.show(rows, title, notes=notes)
 
 
 def _refuse_options(context: typer.Context, command: str) -> None:

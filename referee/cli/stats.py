@@ -17,13 +17,12 @@ from referee.cli.options import (
     JsonOption,
     LeagueOption,
     MarginOption,
+    RowsPrinter,
     RulesetOption,
     SeatsOption,
     TournamentOption,
     WideOption,
-    check_format,
     console,
-    show_rows,
     write,
 )
 from referee.ratings.collusion import collusion_figures
@@ -74,11 +73,9 @@ def pairs(
 
     Example: referee stats pairs --tournament demo
     """
-    check_format(PairRow, as_json=as_json, as_csv=as_csv, columns=columns)
+    printer = RowsPrinter(PairRow, as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     rows = _pairs(league, db, GameFilter(tournament=tournament, ruleset=ruleset, seats=seats))
-    show_rows(
-        PairRow, rows, title="pairs", as_json=as_json, as_csv=as_csv, wide=wide, columns=columns
-    )
+    printer.show(rows, "pairs")
 
 
 @app.command(name="crosstable")
@@ -143,20 +140,12 @@ def settled(
 
     Example: referee stats settled --tournament demo
     """
-    check_format(NeighbourRow, as_json=as_json, as_csv=as_csv, columns=columns)
+    printer = RowsPrinter(NeighbourRow, as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     choice = GameFilter(tournament=tournament, ruleset=ruleset, seats=seats)
     with League.open(league, create=False, db=db) as store:
         judged = judge_games(store, choice, confidence=confidence, margin=margin)
     rows = judged.neighbour_rows(ruleset)
-    show_rows(
-        NeighbourRow,
-        rows,
-        title="neighbours",
-        as_json=as_json,
-        as_csv=as_csv,
-        wide=wide,
-        columns=columns,
-    )
+    printer.show(rows, "neighbours")
     basis = judged.basis({row.ruleset for row in rows})
     if basis and not (as_json or as_csv):
         console.print(basis, soft_wrap=True)
@@ -183,7 +172,9 @@ def transitivity(
 
     Example: referee stats transitivity --tournament demo
     """
-    check_format(TransitivityRow, as_json=as_json, as_csv=as_csv, columns=columns)
+    printer = RowsPrinter(
+        TransitivityRow, as_json=as_json, as_csv=as_csv, wide=wide, columns=columns
+    )
     choice = GameFilter(tournament=tournament, ruleset=ruleset, seats=seats)
     with League.open(league, create=False, db=db) as store:
         analysed = analyses(choice.columns(store))
@@ -193,16 +184,7 @@ def transitivity(
         for row in transitivity_rows(name, analysis.transitivity)
     ]
     notes = describe_tests(analysed)
-    show_rows(
-        TransitivityRow,
-        rows,
-        title="transitivity",
-        as_json=as_json,
-        as_csv=as_csv,
-        wide=wide,
-        columns=columns,
-        notes=notes,
-    )
+    printer.show(rows, "transitivity", notes=notes)
 
 
 @app.command(name="seats")
@@ -222,18 +204,10 @@ def show_seats(
 
     Example: referee stats seats --ruleset basic
     """
-    check_format(SeatWorthRow, as_json=as_json, as_csv=as_csv, columns=columns)
+    printer = RowsPrinter(SeatWorthRow, as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     choice = GameFilter(tournament=tournament, ruleset=ruleset)
     rows = _effects(league, db, choice, seat_figures, seat_worth_rows)
-    show_rows(
-        SeatWorthRow,
-        rows,
-        title="seats",
-        as_json=as_json,
-        as_csv=as_csv,
-        wide=wide,
-        columns=columns,
-    )
+    printer.show(rows, "seats")
 
 
 @app.command()
@@ -251,7 +225,7 @@ def machines(
 
     Example: referee stats machines --tournament demo
     """
-    check_format(MachineRow, as_json=as_json, as_csv=as_csv, columns=columns)
+    printer = RowsPrinter(MachineRow, as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     choice = GameFilter(tournament=tournament, ruleset=ruleset)
     with League.open(league, create=False, db=db) as store:
         by_ruleset = choice.columns(store).by_ruleset()
@@ -261,15 +235,7 @@ def machines(
         for name, each in by_ruleset.items()
         for row in machine_rows(name, machine_figures(each), known)
     ]
-    show_rows(
-        MachineRow,
-        rows,
-        title="machines",
-        as_json=as_json,
-        as_csv=as_csv,
-        wide=wide,
-        columns=columns,
-    )
+    printer.show(rows, "machines")
 
 
 @app.command()
@@ -290,12 +256,10 @@ def luck(
 
     Example: referee stats luck
     """
-    check_format(LuckRow, as_json=as_json, as_csv=as_csv, columns=columns)
+    printer = RowsPrinter(LuckRow, as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     choice = GameFilter(tournament=tournament, ruleset=ruleset)
     rows = _effects(league, db, choice, luck_figures, luck_rows)
-    show_rows(
-        LuckRow, rows, title="luck", as_json=as_json, as_csv=as_csv, wide=wide, columns=columns
-    )
+    printer.show(rows, "luck")
 
 
 @app.command()
@@ -323,18 +287,10 @@ def collusion(
 
     Example: referee stats collusion --tournament demo
     """
-    check_format(CollusionRow, as_json=as_json, as_csv=as_csv, columns=columns)
+    printer = RowsPrinter(CollusionRow, as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     choice = GameFilter(tournament=tournament, ruleset=ruleset, seats=seats)
     rows = _effects(league, db, choice, collusion_figures, collusion_rows)
-    show_rows(
-        CollusionRow,
-        rows,
-        title="collusion",
-        as_json=as_json,
-        as_csv=as_csv,
-        wide=wide,
-        columns=columns,
-    )
+    printer.show(rows, "collusion")
 
 
 def _pairs(league: Path, db: str | None, choice: GameFilter) -> tuple[PairRow, ...]:

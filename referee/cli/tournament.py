@@ -21,13 +21,12 @@ from referee.cli.options import (
     JsonOption,
     LeagueOption,
     Output,
+    RowsPrinter,
     TournamentArgument,
     WideOption,
-    check_format,
     console,
     notes,
     parse_path,
-    show_rows,
     show_table,
     write,
 )
@@ -130,14 +129,14 @@ def plan(
 
     Example: referee tournament plan tournaments/demo.toml
     """
-    check_format(PlanRow, as_json=as_json, as_csv=as_csv)
+    printer = RowsPrinter(PlanRow, as_json=as_json, as_csv=as_csv)
     pace = LeaguePace(league, db)
     config = load_tournament(file, pace)
     check_entries(config, league, db)
     workers = len(assign_cores(config))
     rows = _rows(config, pace, workers)
     if as_json or as_csv:
-        show_rows(PlanRow, rows, title=config.name, as_json=as_json, as_csv=as_csv)
+        printer.show(rows, config.name)
         return
     *stages, everything = rows
     for row in stages if len(stages) > 1 else ():
@@ -216,7 +215,7 @@ def status(
     Example: referee tournament status demo
     """
     row_type = TournamentRow if name is None else StatusRow
-    check_format(row_type, as_json=as_json, as_csv=as_csv, columns=columns)
+    printer = RowsPrinter(row_type, as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     if name is not None and as_json and columns is not None:
         raise UserError(
             "--columns: not allowed with NAME and --json together, because they print several tables"
@@ -224,15 +223,7 @@ def status(
     with League.open(league, create=False, db=db) as store:
         if name is None:
             rows, errors = tournament_rows(store.tournaments())
-            show_rows(
-                TournamentRow,
-                rows,
-                title="tournaments",
-                as_json=as_json,
-                as_csv=as_csv,
-                wide=wide,
-                columns=columns,
-            )
+            printer.show(rows, "tournaments")
             for error in errors:
                 notes.print(Text(visible(f"referee: {error}")), soft_wrap=True)
             if errors:
@@ -252,9 +243,7 @@ def status(
             )
         )
         return
-    show_rows(
-        StatusRow, rounds, title=name, as_json=False, as_csv=as_csv, wide=wide, columns=columns
-    )
+    printer.show(rounds, name)
     if not as_csv:
         if tournament.stopped_after is not None:
             console.print(describe_stop(tournament), soft_wrap=True)
@@ -327,28 +316,17 @@ def standings(
     if by not in _ORDERS:
         raise UserError(f"--by: unknown order {by!r}; choose one of {', '.join(_ORDERS)}")
     row_type = RatingRow if by == "rating" else PointsRow
-    check_format(row_type, as_json=as_json, as_csv=as_csv, columns=columns)
+    printer = RowsPrinter(row_type, as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     choice = GameFilter(tournament=name)
     with League.open(league, create=False, db=db) as store:
         if by == "rating":
             rows, analysed = current_ratings(store, choice)
-            show_rows(
-                RatingRow,
-                rows,
-                title=name,
-                as_json=as_json,
-                as_csv=as_csv,
-                wide=wide,
-                columns=columns,
-                notes=name_deviations(analysed),
-            )
+            printer.show(rows, name, notes=name_deviations(analysed))
             return
         with store.one_moment():  # a driver may store games meanwhile
             totals = points_rows(choice.columns(store).by_ruleset())
             row = store.tournament(name)
-    show_rows(
-        PointsRow, totals, title=name, as_json=as_json, as_csv=as_csv, wide=wide, columns=columns
-    )
+    printer.show(totals, name)
     if not (as_json or as_csv):
         for sentence in name_winners(totals, row.games - row.stored):
             console.print(sentence, soft_wrap=True)

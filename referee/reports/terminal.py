@@ -6,7 +6,7 @@ then. If the output is a file or a pipe, no column is hidden, unless the environ
 crosstable that is too wide is split into several tables.
 
 Some columns are never hidden. If the terminal is too narrow for them, the table is printed wider than the terminal, and the
-terminal wraps the lines of the table (`show_rows` in `cli/options.py`).
+terminal wraps the lines of the table (`RowsPrinter` in `cli/options.py`).
 """
 
 from __future__ import annotations
