@@ -31,7 +31,6 @@ from referee.reports.bot_rows import (
     BotRow,
     FaultRow,
     LogRow,
-    UsageRow,
     batch_rows,
     bot_rows,
     fault_rows,
@@ -100,7 +99,7 @@ def show(
         rows = _rows(store)
         ratings = [row for row in current_ratings(store, GameFilter()).rows if row.bot == name]
         faults = fault_rows(store.fault_counts(bot=name))
-        usage = _usage(store, name)
+        usage = next((usage_row(row) for row in store.usage() if row.bot == name), None)
         newest, _ = store.find_games(GameChoice(bot=name), offset=0, limit=BATCH_GAMES)
         batches = batch_rows((store.record(game.summary.game_id) for game in newest), name)
         command = _command(store, found)
@@ -229,7 +228,3 @@ def schema() -> None:
 
 def _rows(store: League) -> tuple[BotRow, ...]:
     return bot_rows(store.bots(), store.game_counts(), store.fault_counts())
-
-
-def _usage(store: League, bot: str) -> UsageRow | None:
-    return next((usage_row(row) for row in store.usage() if row.bot == bot), None)

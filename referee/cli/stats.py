@@ -74,7 +74,10 @@ def pairs(
     Example: referee stats pairs --tournament demo
     """
     printer = RowsPrinter(PairRow, as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
-    rows = _pairs(league, db, GameFilter(tournament=tournament, ruleset=ruleset, seats=seats))
+    choice = GameFilter(tournament=tournament, ruleset=ruleset, seats=seats)
+    with League.open(league, create=False, db=db) as store:
+        analysed = analyses(choice.columns(store))
+    rows = [row for name, analysis in analysed.items() for row in pair_rows(name, analysis.pairs())]
     printer.show(rows, "pairs")
 
 
@@ -183,8 +186,7 @@ def transitivity(
         for name, analysis in analysed.items()
         for row in transitivity_rows(name, analysis.transitivity)
     ]
-    notes = describe_tests(analysed)
-    printer.show(rows, "transitivity", notes=notes)
+    printer.show(rows, "transitivity", notes=describe_tests(analysed))
 
 
 @app.command(name="seats")
@@ -291,14 +293,6 @@ def collusion(
     choice = GameFilter(tournament=tournament, ruleset=ruleset, seats=seats)
     rows = _effects(league, db, choice, collusion_figures, collusion_rows)
     printer.show(rows, "collusion")
-
-
-def _pairs(league: Path, db: str | None, choice: GameFilter) -> tuple[PairRow, ...]:
-    with League.open(league, create=False, db=db) as store:
-        analysed = analyses(choice.columns(store))
-    return tuple(
-        row for name, analysis in analysed.items() for row in pair_rows(name, analysis.pairs())
-    )
 
 
 def _effects(
