@@ -148,8 +148,9 @@ class Inbox:
         A request counts only when it is written. Before that, a bot can only have guessed its number.
         """
         request = self._requests.pending.get(game_id)
-        is_open = request is not None and request.batch is not None and request.is_open
-        return request if request is not None and request.number == number and is_open else None
+        if request is None or request.number != number:
+            return None
+        return request if request.batch is not None and request.is_open else None
 
     def _complete(self, request: PendingRequest, action: bytes) -> None:
         """Note the reply to a request: a serialised action, empty if the bot only says that it is ready."""
