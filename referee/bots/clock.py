@@ -410,7 +410,7 @@ class PendingRequests:
         else:
             batch.expired = True
             batch.cpu_at_deadline_ns = self._busy_ns()
-            self._start_grace(batch, now_ns - batch.deadline_ns, MAX_GRACE_PERIODS)
+            self._start_grace(batch, now_ns - batch.deadline_ns, MAX_GRACE_PERIODS - 1)
 
     def _start_grace(self, batch: Batch, late_ns: int, periods_left: int) -> None:
         """Start a grace period, in which the event loop may still see a reply that came before the deadline.
@@ -419,12 +419,11 @@ class PendingRequests:
             batch: the batch whose deadline has passed.
             late_ns: how many ns late the event loop was. If it was later than `TIMER_TOLERANCE_US`, the grace period
                 is longer by `late_ns`.
-            periods_left: how many grace periods the batch can still have, the new one included; see
-                `MAX_GRACE_PERIODS`.
+            periods_left: how many grace periods the batch can have after the new one; see `MAX_GRACE_PERIODS`.
         """
         grace_ns = REPLY_GRACE_US * 1000 + (late_ns if late_ns > TIMER_TOLERANCE_US * 1000 else 0)
         end_ns = self._now_ns() + grace_ns
-        self._clock.call_later(grace_ns / 1e9, self._end_grace, batch, end_ns, periods_left - 1)
+        self._clock.call_later(grace_ns / 1e9, self._end_grace, batch, end_ns, periods_left)
 
     def _end_grace(self, batch: Batch, end_ns: int, periods_left: int) -> None:
         if self.batch is not batch:  # finished
@@ -432,14 +431,14 @@ class PendingRequests:
         late_ns = self._now_ns() - end_ns
         left_ns = batch.deadline_ns - self._now_ns()
         if self._paused_ns is not None:
-            self._start_grace(batch, 0, periods_left + 1)
+            self._start_grace(batch, 0, periods_left)
         elif left_ns > 0:  # `credit` or a reply has moved the deadline
             batch.expired, batch.cpu_at_deadline_ns = False, None
             self._arm_timer(batch.deadline_ns)
         elif late_ns > TIMER_TOLERANCE_US * 1000 and periods_left:
-            self._start_grace(batch, late_ns, periods_left)
+            self._start_grace(batch, late_ns, periods_left - 1)
         elif self._may_go_on(batch):
-            self._start_grace(batch, 0, periods_left + 1)
+            self._start_grace(batch, 0, periods_left)
         else:
             self._charge(batch)
 
