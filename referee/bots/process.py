@@ -93,10 +93,10 @@ class BotProcess:
         self.log = None if logs is None else logs.open(spec)
         """Where the outputs and messages of the process are written; None for nowhere."""
         self._launcher = launcher
-        self._is_leaving = False
-        """Whether the bot was asked to exit. From then on its scheduling is `NORMAL`, except while `hold` stops it."""
         self._held: Scheduling | None = None
         """The scheduling that `hold` or `run_alone` wants; None if neither is in force. It has no effect before the launch."""
+        self._leaving: Scheduling | None = None
+        """`NORMAL` after the bot was asked to exit; None before. `_held` overrides it."""
         self.max_games = 1
         """How many games the bot can play at once; the bot says this in its hello."""
         self.games = 0
@@ -345,11 +345,6 @@ class BotProcess:
         """See `RunningProgram.busy_ns`; None also before the program is launched."""
         return None if self._launched is None else self._launched.busy_ns()
 
-    def _let_leave(self) -> None:
-        """Let the bot run from now on, because a stopped bot cannot obey the referee's request to exit."""
-        self._is_leaving = True
-        self._override_scheduling()
-
     @property
     def exit_code(self) -> int | None:
         """The exit code, or the negative number of the signal that ended the program; None while it runs."""
@@ -389,8 +384,7 @@ class BotProcess:
 
     def _override_scheduling(self) -> None:
         if self._launched is not None:
-            wanted = Scheduling.NORMAL if self._is_leaving else None
-            self._launched.scheduler.override(self._held or wanted)
+            self._launched.scheduler.override(self._held or self._leaving)
 
     async def shut_down(self, *, goodbye: bool) -> Shutdown:
         """Ask the process to exit, and return how it reacted. It kills nothing: call `stop` afterwards.
@@ -449,7 +443,8 @@ class BotProcess:
 
     async def _request_exit(self, launched: RunningProgram, *, goodbye: bool) -> None:
         """Ask the program to exit, and wait for its end: at most `GOODBYE_S` after a goodbye, or `TERM_S` after SIGTERM."""
-        self._let_leave()
+        self._leaving = Scheduling.NORMAL  # a stopped bot cannot obey
+        self._override_scheduling()
         with suppress(TimeoutError):
             async with asyncio.timeout(GOODBYE_S if goodbye else TERM_S):
                 if goodbye:

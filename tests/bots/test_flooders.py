@@ -85,10 +85,12 @@ async def test_bot_that_is_asked_to_exit_runs_only_after_its_hold(run):
     process = run.player._pool._processes[0, "healthy@1"]
     scheduler = process._launched.scheduler
     process.hold()
-    process._let_leave()
+    shutdown = asyncio.ensure_future(process.shut_down(goodbye=True))
+    await asyncio.sleep(0)
     assert scheduler._current is Scheduling.STOPPED
     process.release()
     assert scheduler._current is Scheduling.NORMAL
+    await shutdown
 
 
 async def test_bot_that_is_held_during_its_launch_is_stopped_after_it(run):
