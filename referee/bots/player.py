@@ -123,10 +123,10 @@ class BotPool:
         """
         await asyncio.gather(*(self._discard(key) for key in self._locks if key[0] == lane))
 
-    async def close_idle(self) -> None:
-        """Stop the processes that play no game, to free memory and process ids."""
+    async def close_idle(self, at_most: int | None = None) -> None:
+        """Stop the processes that play no game, or only the least recently used of them, to free memory and process ids."""
         idle = [key for key, process in self._processes.items() if not process.games]
-        await self._stop(idle, gently=True)
+        await self._stop(idle[:at_most], gently=True)
 
     async def close(self) -> None:
         """Stop all processes."""
@@ -164,9 +164,8 @@ class BotPool:
 
     async def _make_room(self) -> None:
         """Stop processes that play no game, until the processes that are being started fit into the pool."""
-        idle = [key for key, process in self._processes.items() if not process.games]
         excess = len(self._processes) + self._starting - self._max_processes
-        await self._stop(idle[: max(0, excess)], gently=True)
+        await self.close_idle(max(0, excess))
 
     async def _discard(self, key: Key) -> None:
         async with self._lock(key):
