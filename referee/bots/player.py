@@ -224,8 +224,7 @@ class BotPlayer:
         try:
             await process.session.start_game(start.game_id, start.message, limit_us)
         except BotFault as fault:
-            player._end_log()
-            process.change_games(-1)
+            player._end_reservation()
             if process.session.unresponsive and not process.games:
                 process.end_soon()
             raise process.add_evidence(fault) from None
@@ -260,8 +259,7 @@ class BotPlayer:
 
     async def leave(self, end: bytes) -> None:
         """Send `end`, the serialised end of the game, to the bot, and end the reservation of the bot's process."""
-        self._end_log()
-        self._process.change_games(-1)
+        self._end_reservation()
         self._process.has_played = True
         if not self._process.dead:
             self._process.session.end_game(self._game_id, end)
@@ -272,14 +270,14 @@ class BotPlayer:
         The process is not reserved for this game any more. If it has failed, and this game is charged with the failure,
         return the failure.
         """
-        self._end_log()
-        self._process.change_games(-1)
+        self._end_reservation()
         failure = self._process.session.abandon_game(self._game_id)
         return None if failure is None else self._process.add_evidence(failure)
 
-    def _end_log(self) -> None:
+    def _end_reservation(self) -> None:
         if self._process.log is not None:
             self._process.log.end(self._game_id)
+        self._process.change_games(-1)
 
     def on_forfeit(self) -> None:
         """End the bot's process if it is unresponsive and plays no other game.
