@@ -140,8 +140,11 @@ class _Reader:
             own = [self.home / name for name in _PIP_USER_FILES]
         return [*map(Path, _PIP_FILES), *own]
 
-    def read_npm(self) -> None:
-        """Read the registries of npm, also those of single scopes, from `.npmrc` and the environment."""
+    def read_npm(self) -> list[str]:
+        """Read the registries of npm, also those of single scopes, from `.npmrc` and the environment.
+
+        Return the paths of the files with CA certificates that `.npmrc` names.
+        """
         pairs = [
             (found[1], found[2].strip("\"'"))
             for line in self._lines(".npmrc")
@@ -158,6 +161,7 @@ class _Reader:
             if (shown := value if key == "cafile" else self.url(value))
         ]
         self.files[".npmrc"] = "\n".join([*lines, ""])
+        return [value for key, value in pairs if key == "cafile"]
 
     def read_go(self) -> None:
         """Read the module proxies of Go, and its checksum database.
@@ -287,13 +291,12 @@ def read_registries(
     """
     reader = _Reader(home or require_home(), os.environ if environment is None else environment)
     reader.read_pip()
-    reader.read_npm()
+    npm_files = reader.read_npm()
     reader.read_go()
     reader.read_cargo()
     reader.read_maven(proxy)
     certificates = {each: reader.environment.get(each, "") for each in _CERTIFICATES}
     variables = {key: value for key, value in certificates.items() if value} | reader.variables
-    npm_files = re.findall(r"^cafile=(\S+)$", reader.files[".npmrc"], re.MULTILINE)
     paths = [variables[name] for name in _CERTIFICATES if name in variables] + npm_files
     return Registries(
         frozenset({*(Address(name, 443) for name in _PUBLIC), *_addresses(reader.urls)}),
