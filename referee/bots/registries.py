@@ -213,10 +213,11 @@ class _Reader:
 
     def _cargo_tables(self, content: object, keys: Sequence[str]) -> dict[str, dict[str, str]]:
         """Return the settings that a fetch may see, by the name of the source or registry."""
+        tables = content.items() if isinstance(content, dict) else ()
         return {
             name: {key: shown for key in keys if (shown := self._cargo_value(key, values.get(key)))}
-            for name, values in _tables(content)
-            if _NAME.fullmatch(name)
+            for name, values in tables
+            if isinstance(values, dict) and _NAME.fullmatch(name)
         }
 
     def _cargo_value(self, key: str, value: object) -> str:
@@ -345,8 +346,3 @@ def _cargo_lines(table: str, name: str, settings: Mapping[str, str]) -> list[str
     """Return a table of `config.toml` without the settings whose value is empty; no lines if all are empty."""
     shown = [f"{key} = {json.dumps(value)}" for key, value in settings.items() if value]
     return [f"[{table}.{json.dumps(name)}]", *shown] if shown else []
-
-
-def _tables(content: object) -> Iterator[tuple[str, Mapping[str, object]]]:
-    if isinstance(content, dict):
-        yield from ((name, table) for name, table in content.items() if isinstance(table, dict))
