@@ -242,10 +242,12 @@ class _Run:
 
     async def _fetch_in(self, folder: Path, fetch: Fetch) -> _Failure | None:
         async with _open_gateway(self._launcher, self._registries) as (gateway, socket):
+            # `os.path.exists` is also False for a path that cannot be looked up
+            certificates = filter(os.path.exists, self._registries.certificates)
             access = Access(
                 home=self._home,
                 writable=(folder,),
-                readable=(*_existing(self._registries.certificates), *rustup_folders()),
+                readable=(*certificates, *rustup_folders()),
                 link=None if socket is None else socket.parent,
                 relay=None if socket is None else (socket, PROXY_PORT),
             )
@@ -343,10 +345,6 @@ async def _open_gateway(
         with _needs_room():
             gateway = await stack.enter_async_context(Gateway(socket, registries.addresses))
         yield gateway, socket
-
-
-def _existing(paths: Sequence[Path]) -> tuple[Path, ...]:
-    return tuple(path for path in paths if os.path.exists(path))  # noqa: PTH110 - False if it cannot be looked up
 
 
 async def _wait(launched: RunningProgram, output: Output, limit_s: float) -> str | None:
