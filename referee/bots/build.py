@@ -47,7 +47,7 @@ from referee.bots.fetch import (
 )
 from referee.bots.registries import Registries, read_registries
 from referee.errors import Forfeit, UserError, VoidGame, describe_shortage
-from referee.sandbox import NO_ACCESS, Access, Limits
+from referee.sandbox import Access, Limits
 from referee.sandbox.bubblewrap import find_build_home
 from referee.sandbox.folders import ProgramFolder, remove_folder, require_home, run_folder
 from referee.sandbox.gateway import Gateway
@@ -165,10 +165,9 @@ async def build(
                 )
         reason = None if command is None else await run.build(command)
         if reason is not None:
-            lacked_network = launcher.is_sandboxed and _NO_NETWORK.search(run.output.text())
             if failed is not None:
                 reason += f"; before that, {failed.reason}"
-            elif lacked_network:
+            elif launcher.is_sandboxed and _NO_NETWORK.search(run.output.text()):
                 reason += _NETWORK_HINT
     return Built(reason, run.output.text(), time.monotonic() - began_s)
 
@@ -290,7 +289,7 @@ class _Run:
         command: Sequence[str],
         folder: Path,
         environment: Mapping[str, str],
-        access: Access = NO_ACCESS,
+        access: Access,
     ) -> str | None:
         """Run a program to its end. Return why it failed; None if it succeeded."""
         before = self.output.total
