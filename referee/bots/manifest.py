@@ -206,8 +206,3 @@ def _open_inside(file: Path, flags: int) -> int:
             os.close(descriptor)
         descriptor = inner
     return descriptor
-
-
-def load_bot(folder: Path) -> BotSpec:
-    """Return how to start the bot in `folder`. Raises `UserError` as `load_manifest` does."""
-    return load_manifest(folder).spec(folder)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from referee.bots import BotSpec
-from referee.bots.manifest import Manifest, Variant, load_bot, load_manifest
+from referee.bots.manifest import Manifest, Variant, load_manifest
 from referee.errors import UserError
 from referee.records import BotId
 from referee.sandbox import Limits
@@ -51,7 +51,8 @@ def test_spec_of_a_relative_folder_has_the_absolute_folder(tmp_path, monkeypatch
     bot.mkdir(parents=True)
     folder_with(bot, HEAD + RUN)
     monkeypatch.chdir(tmp_path)
-    spec = load_bot(Path("bots/../bots/greedy"))
+    folder = Path("bots/../bots/greedy")
+    spec = load_manifest(folder).spec(folder)
     assert spec == BotSpec(BotId("greedy", "1.0"), bot.resolve(), ("python3", "bot.py"))
 
 
@@ -66,8 +67,9 @@ def test_command_with_the_arguments_of_a_variant_is_limited(tmp_path):
 def test_limits_of_a_manifest_replace_the_defaults(tmp_path):
     text = HEAD + RUN + "[limits]\nmemory_mib = 4096\ncpus = 2\nscratch_mib = 1\n"
     folder = folder_with(tmp_path, text)
-    assert load_bot(folder).limits == Limits(memory_mib=4096, cpus=2.0, scratch_mib=1)
-    assert load_manifest(folder).limits.explicit == {
+    manifest = load_manifest(folder)
+    assert manifest.spec(folder).limits == Limits(memory_mib=4096, cpus=2.0, scratch_mib=1)
+    assert manifest.limits.explicit == {
         "memory_mib": 4096,
         "cpus": 2.0,
         "scratch_mib": 1,
@@ -75,9 +77,8 @@ def test_limits_of_a_manifest_replace_the_defaults(tmp_path):
 
 
 def test_manifest_without_limits_has_the_default_limits(tmp_path):
-    assert load_bot(folder_with(tmp_path, HEAD + RUN)).limits == Limits(
-        1024, 64, 1.0, 64, 1024, 1024
-    )
+    folder = folder_with(tmp_path, HEAD + RUN)
+    assert load_manifest(folder).spec(folder).limits == Limits(1024, 64, 1.0, 64, 1024, 1024)
 
 
 def test_missing_folder_is_refused(tmp_path):

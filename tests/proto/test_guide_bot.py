@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from referee import deals
-from referee.bots.manifest import load_bot
+from referee.bots.manifest import load_manifest
 from referee.bots.player import BotPlayer, BotPool, SeatStart
 from referee.clocks import Clocks
 from referee.match.play import GameSetup, play_game
@@ -31,7 +31,7 @@ async def pool(tmp_path_factory):
 
 async def seat(pool, number, setup):
     """Start one of two processes of the bot and make it ready for a game."""
-    process = await pool.acquire(number, load_bot(FOLDER))
+    process = await pool.acquire(number, load_manifest(FOLDER).spec(FOLDER))
     start = messages.game_start(
         setup.game_id,
         rules=setup.ruleset,
@@ -50,7 +50,7 @@ async def test_guide_bot_plays_every_ruleset_and_exits_after_goodbye(pool):
         setup = GameSetup(
             game_id=name,
             ruleset=rules,
-            seating=(load_bot(FOLDER).bot,) * 2,
+            seating=(load_manifest(FOLDER).bot,) * 2,
             deck=deals.deck(bytes(32), name, rules),
             clocks=CLOCKS,
             max_strikes=1,

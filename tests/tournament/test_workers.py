@@ -15,7 +15,7 @@ import psutil
 import pytest
 from real_runs import THREE, place, read_until, workers
 
-from referee.bots.manifest import load_bot
+from referee.bots.manifest import load_manifest
 from referee.clocks import Clocks
 from referee.roster.roster import Roster
 from referee.roster.workshop import Workshop
@@ -218,7 +218,7 @@ def test_games_in_flight_have_the_results_of_games_played_one_by_one(here):
             here.bot(folder.name, program)
             manifest = folder / "bot.toml"
             manifest.write_text(manifest.read_text().replace(folder.name, name, 1))
-            assert load_bot(folder).bot.name == name
+            assert load_manifest(folder).bot.name == name
             bots.append(folder)
         league = f"league{capacity}"
         file = here.tournament(bots=bots, matches=12, more="games_in_flight = 8\n")
