@@ -36,26 +36,20 @@ from referee.rules.actions import Action, DecisionKind, DrawDisplay, legal_plays
 from referee.rules.events import Event, View
 from referee.rules.ruleset import COPIES, JOKER, JOKERS, Ruleset
 
-_request_prefix = prefix(play_pb2.RefereeMessage.DESCRIPTOR.fields_by_name["requests"].number)
-_FIELDS = {name: field.number for name, field in play_pb2.Request.DESCRIPTOR.fields_by_name.items()}
-_decision_id, _kind = number_field(_FIELDS["decision_id"]), number_field(_FIELDS["kind"])
-_view_prefix = prefix(_FIELDS["view"])
-_time_left = number_field(_FIELDS["time_left_us"])
-_bank_left = number_field(_FIELDS["bank_left_us"])
-_last_elapsed = number_field(_FIELDS["last_elapsed_us"])
-_start_prefix = prefix(play_pb2.RefereeMessage.DESCRIPTOR.fields_by_name["game_starts"].number)
-_first_view_prefix = prefix(play_pb2.GameStart.DESCRIPTOR.fields_by_name["view"].number)
-_end_prefix = prefix(play_pb2.RefereeMessage.DESCRIPTOR.fields_by_name["game_ends"].number)
-_FINAL_EVENTS = play_pb2.GameEnd.DESCRIPTOR.fields_by_name["events"].number
-_REPLY_FIELDS = {
-    name: field.number for name, field in play_pb2.Reply.DESCRIPTOR.fields_by_name.items()
-}
-_reply_game_prefix, _action_prefix = (
-    prefix(_REPLY_FIELDS["game_id"]),
-    prefix(_REPLY_FIELDS["action"]),
-)
-_reply_decision_id = number_field(_REPLY_FIELDS["decision_id"])
-_reply_prefix = prefix(play_pb2.BotMessage.DESCRIPTOR.fields_by_name["replies"].number)
+_request_prefix = prefix(play_pb2.RefereeMessage.REQUESTS_FIELD_NUMBER)
+_decision_id = number_field(play_pb2.Request.DECISION_ID_FIELD_NUMBER)
+_kind = number_field(play_pb2.Request.KIND_FIELD_NUMBER)
+_view_prefix = prefix(play_pb2.Request.VIEW_FIELD_NUMBER)
+_time_left = number_field(play_pb2.Request.TIME_LEFT_US_FIELD_NUMBER)
+_bank_left = number_field(play_pb2.Request.BANK_LEFT_US_FIELD_NUMBER)
+_last_elapsed = number_field(play_pb2.Request.LAST_ELAPSED_US_FIELD_NUMBER)
+_start_prefix = prefix(play_pb2.RefereeMessage.GAME_STARTS_FIELD_NUMBER)
+_first_view_prefix = prefix(play_pb2.GameStart.VIEW_FIELD_NUMBER)
+_end_prefix = prefix(play_pb2.RefereeMessage.GAME_ENDS_FIELD_NUMBER)
+_reply_game_prefix = prefix(play_pb2.Reply.GAME_ID_FIELD_NUMBER)
+_reply_decision_id = number_field(play_pb2.Reply.DECISION_ID_FIELD_NUMBER)
+_action_prefix = prefix(play_pb2.Reply.ACTION_FIELD_NUMBER)
+_reply_prefix = prefix(play_pb2.BotMessage.REPLIES_FIELD_NUMBER)
 _PLAY = DecisionKind.PLAY
 """A constant for speed: looking up an enum member takes as long as a function call."""
 
@@ -128,7 +122,7 @@ def game_end(
     `reason` says why the seat forfeited; it is empty if the seat did not forfeit. A void game has no such message.
     """
     end = play_pb2.GameEnd(game_id=game_id, ranks=ranks, forfeited=forfeited, reason=reason)
-    body = b"".join((end.SerializeToString(), *_FINAL_EVENT_PARTS.parts(events)))
+    body = b"".join((end.SerializeToString(), *_FINAL_EVENTS.parts(events)))
     return _end_prefix(len(body)) + body
 
 
@@ -176,7 +170,8 @@ class _EventParts:
         return self._prefix(len(body)) + body
 
 
-_EVENTS, _FINAL_EVENT_PARTS = _EventParts(_FIELDS["events"]), _EventParts(_FINAL_EVENTS)
+_EVENTS = _EventParts(play_pb2.Request.EVENTS_FIELD_NUMBER)
+_FINAL_EVENTS = _EventParts(play_pb2.GameEnd.EVENTS_FIELD_NUMBER)
 
 
 @memoize(1 << 12)

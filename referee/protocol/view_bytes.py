@@ -87,11 +87,11 @@ def _base_128(number: int) -> bytes:
     return bytes(digits)
 
 
-_FIELDS = {name: field.number for name, field in table_pb2.View.DESCRIPTOR.fields_by_name.items()}
-_HAND_PREFIX = prefix(_FIELDS["hand"])(JOKER + 1)
-_hand_sizes_prefix = prefix(_FIELDS["hand_sizes"])
-_table_prefix = prefix(_FIELDS["tables"])
-_deck_size, _turn = number_field(_FIELDS["deck_size"]), number_field(_FIELDS["turn"])
+_HAND_PREFIX = prefix(table_pb2.View.HAND_FIELD_NUMBER)(JOKER + 1)
+_hand_sizes_prefix = prefix(table_pb2.View.HAND_SIZES_FIELD_NUMBER)
+_table_prefix = prefix(table_pb2.View.TABLES_FIELD_NUMBER)
+_deck_size = number_field(table_pb2.View.DECK_SIZE_FIELD_NUMBER)
+_turn = number_field(table_pb2.View.TURN_FIELD_NUMBER)
 
 
 class ViewWriter:
