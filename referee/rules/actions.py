@@ -129,10 +129,10 @@ def _plays_of(value: int, held: int, jokers: int) -> tuple[Play, ...]:
 
 
 @cache
-def _plays() -> list[list[list[tuple[Play, ...]]]]:
+def plays_by_count() -> list[list[list[tuple[Play, ...]]]]:
     """Return a nested list of legal plays, which is built at the first call.
 
-    `_plays()[jokers][card][held]` has the plays of the value `card`, for a hand with `held` copies of this
+    `plays_by_count()[jokers][card][held]` has the plays of the value `card`, for a hand with `held` copies of this
     card and `jokers` jokers. For the card `JOKER` these are the plays of jokers alone.
     """
     jokers_alone = [
@@ -157,4 +157,4 @@ def legal_plays(hand: Sequence[int]) -> tuple[Play, ...]:
     `hand` has 15 counts, indexed by card. The plays are sorted by value, then by the number of naturals,
     then by the number of jokers. Plays of jokers alone come last.
     """
-    return tuple(chain.from_iterable(map(getitem, _plays()[hand[JOKER]], hand)))
+    return tuple(chain.from_iterable(map(getitem, plays_by_count()[hand[JOKER]], hand)))
