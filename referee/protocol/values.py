@@ -100,7 +100,7 @@ def action_value(message: pb.Action) -> Action:
     """Return a message as an action. Raises ValueError when the message names no action."""
     kind = message.WhichOneof("kind")
     if kind == "play":
-        return Play(Layer(message.play.value, message.play.naturals, message.play.jokers))
+        return Play(layer_value(message.play))
     if kind == "choice" and message.choice in CHOICES_BACK:
         return CHOICES_BACK[message.choice]
     if kind == "draw_display":
