@@ -80,6 +80,15 @@ def test_environment_overrides_files_and_loses_its_passwords_too(home):
     assert Path("/etc/ssl/mine.pem") in found.certificates
 
 
+def test_certificates_of_npm_are_those_with_an_absolute_path(tmp_path, monkeypatch):
+    monkeypatch.setattr(registries, "_PIP_FILES", ())  # pip's settings may name certificates too
+    text = 'cafile = "/etc/ssl/npm.pem"\ncafile=mine.pem\ncafile=""\n@cafile:registry=https://npm.example/\n'
+    (tmp_path / ".npmrc").write_text(text)
+    found = read_registries(home=tmp_path, environment={})
+    assert found.certificates == (Path("/etc/ssl/npm.pem"),)
+    assert "cafile=/etc/ssl/npm.pem\ncafile=mine.pem\n@cafile" in found.files[".npmrc"]
+
+
 def test_go_never_uses_version_control_systems(tmp_path):
     found = read_registries(home=tmp_path, environment={"GOPROXY": "direct"})
     assert found.variables["GOPROXY"] == "off"
