@@ -120,7 +120,7 @@ def _describe_resources(
 def _describe_ratings(
     views: LeagueViews, links: Links, choice: GameFilter, bot: str
 ) -> dict[str, Any]:
-    ratings = views.ratings(choice, patience_s=views.patience_s)
+    ratings = views.ratings(choice)
     is_quick = len(views.columns(choice)) <= _QUICK
     return {
         "ratings": None
@@ -185,7 +185,7 @@ def _compare(
     views: LeagueViews, links: Links, choice: GameFilter, first: str, second: str
 ) -> list[dict[str, Any]] | None:
     """Return the comparison of two bots in each ruleset. Return None if the ratings are still being computed."""
-    ratings, judged = views.ratings(choice, patience_s=views.patience_s), views.judge(choice)
+    ratings, judged = views.ratings(choice), views.judge(choice)
     if ratings is None or judged is None:
         return None
     sentences = {name: each.sentence() for name, each in judged.compare(first, second).items()}

@@ -52,7 +52,7 @@ _VALUES = {
 def league_page(views: LeagueViews, links: Links) -> Page:
     """Return the first page: tournaments, ratings and the newest games."""
     newest, _ = views.league.find_games(GameChoice(), offset=0, limit=NEWEST)
-    ratings = views.ratings(GameFilter(), patience_s=views.patience_s)
+    ratings = views.ratings(GameFilter())
     return Page(
         "league.html",
         "League",
@@ -269,7 +269,7 @@ def download(views: LeagueViews, file: str) -> tuple[bytes, str]:
     row_type: type
     rows: Sequence[object] | None
     if kind == "standings":
-        ratings = views.ratings(choice, patience_s=views.patience_s)
+        ratings = views.ratings(choice)
         row_type, rows = RatingRow, None if ratings is None else ratings.rows
     elif kind == "pairs":
         row_type, rows = PairRow, views.pairs(choice)
@@ -297,7 +297,7 @@ def _pack(views: LeagueViews, name: str) -> bytes:
 
 def _rulesets(views: LeagueViews, links: Links, choice: GameFilter) -> list[RulesetPart] | None:
     """Return the part of each ruleset. Return None if the ratings are still being computed."""
-    ratings = views.ratings(choice, patience_s=views.patience_s)
+    ratings = views.ratings(choice)
     if ratings is None:
         return None
     parts = []

@@ -192,14 +192,14 @@ class LeagueViews:
 
         return self._cache.get(("games", choice), make)
 
-    def ratings(self, choice: GameFilter, *, patience_s: float | None) -> CurrentRatings | None:
+    def ratings(self, choice: GameFilter) -> CurrentRatings | None:
         """Return the ratings of the bots in the selected games, and the analyses from which they were computed.
 
         In these analyses, the intervals are computed already. In those that the method `analyses` returns, they may not be.
-        If the games are not rated within `patience_s` seconds, return the outdated ratings, or None if there are none. The
+        If the games are not rated within `self.patience_s` seconds, return the outdated ratings, or None if there are none. The
         computation goes on.
         """
-        end_s = None if patience_s is None else time.monotonic() + patience_s
+        end_s = None if self.patience_s is None else time.monotonic() + self.patience_s
 
         def make() -> CurrentRatings:
             games, analysed = self._games(choice)
@@ -209,18 +209,16 @@ class LeagueViews:
             rows = rating_table(rated.ratings, rated.games, rated.analysed)
             return CurrentRatings(rows, rated.analysed)
 
-        return self._get_if_ready(("ratings", choice), make, patience_s)
+        return self._get_if_ready(("ratings", choice), make)
 
-    def _get_if_ready(
-        self, key: Hashable, make: Callable[[], Value], patience_s: float | None
-    ) -> Value | None:
+    def _get_if_ready(self, key: Hashable, make: Callable[[], Value]) -> Value | None:
         """Return a value of the cache. Return None if there is none yet, and it cannot be made in time.
 
         This is so if `make` raises NotReadyError, because ratings are being computed, or if another thread makes the value and
-        needs more than `patience_s` seconds.
+        needs more than `self.patience_s` seconds.
         """
         try:
-            return self._cache.get(key, make, patience_s)
+            return self._cache.get(key, make, self.patience_s)
         except NotReadyError:
             note_outdated_input(time.monotonic() + SOON_S)
             return None
@@ -232,7 +230,7 @@ class LeagueViews:
         """
 
         def make() -> tuple[PairRow, ...]:
-            ratings = self.ratings(choice, patience_s=self.patience_s)
+            ratings = self.ratings(choice)
             if ratings is None:
                 raise NotReadyError
             return tuple(
@@ -241,7 +239,7 @@ class LeagueViews:
                 for row in pair_rows(name, analysis.pairs())
             )
 
-        return self._get_if_ready(("pairs", choice), make, self.patience_s)
+        return self._get_if_ready(("pairs", choice), make)
 
     def judge(self, choice: GameFilter) -> Judgement | None:
         """Return the verdicts about the bots of the selected games.
@@ -253,7 +251,7 @@ class LeagueViews:
         def make() -> Judgement:
             tournament = find_judged_tournament(self.league, choice)
             if tournament is None:
-                ratings = self.ratings(choice, patience_s=self.patience_s)
+                ratings = self.ratings(choice)
                 if ratings is None:
                     raise NotReadyError
                 return judge_once(self.league, choice, ratings.analysed, StopCondition())
@@ -261,7 +259,7 @@ class LeagueViews:
                 tournament, self.columns(GameFilter(tournament=tournament.name))
             )
 
-        return self._get_if_ready(("judgement", choice), make, self.patience_s)
+        return self._get_if_ready(("judgement", choice), make)
 
     def seat_worths(self, choice: GameFilter) -> tuple[SeatWorthRow, ...]:
         """Return the value of each seat, ruleset by ruleset."""

@@ -88,9 +88,9 @@ def test_new_bot_has_its_page_while_the_list_is_outdated(sample, views, tmp_path
 
 def test_ruleset_that_is_newer_than_the_ratings_is_left_out(sample, views, monkeypatch):
     sample.play(FIRST_STAGE)
-    before = LeagueViews(views.league).ratings(CUP, patience_s=None)
+    before = LeagueViews(views.league).ratings(CUP)
     sample.play(SECOND_STAGE)
-    monkeypatch.setattr(views, "ratings", lambda *_args, **_words: before)
+    monkeypatch.setattr(views, "ratings", lambda _choice: before)
     assert list(views.analyses(CUP)) == ["classic", "duel"]
     page = tournament_page(views, LINKS, "cup")
     assert [part.ruleset for part in page.values["rulesets"]] == ["classic"]
@@ -111,5 +111,5 @@ def test_ruleset_whose_first_game_is_stored_while_games_are_rated_makes_no_error
 
     monkeypatch.setattr(views.league, "columns", read_and_play)
     for rulesets in ({"classic"}, {"classic", "duel"}):
-        rows = views.ratings(CUP, patience_s=None).rows
+        rows = views.ratings(CUP).rows
         assert {row.ruleset for row in rows} == rulesets
