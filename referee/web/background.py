@@ -21,7 +21,7 @@ from referee.ratings.trueskill import Histories, RatingHistories, Ratings
 from referee.reports.selection import GameFilter, stored_checkpoint
 from referee.result_columns import ResultColumns
 from referee.store.league import League
-from referee.web.cache import DELAY_FACTOR, MAX_DELAY_S, NotReadyError, note_outdated_input
+from referee.web.cache import NotReadyError, end_of_delay_s, note_outdated_input
 
 _MANY = 2_000
 """More games take more than half a second to rate."""
@@ -157,8 +157,7 @@ class BackgroundRatings:
         self._checkpoint = newer or self._checkpoint
         for analysis in analysed.values():
             analysis.bots()  # this makes the resamples, which the analysis keeps for all intervals
-        now_s = time.monotonic()
-        self._again_at_s = now_s + min(DELAY_FACTOR * (now_s - began_s), MAX_DELAY_S)
+        self._again_at_s = end_of_delay_s(began_s, time.monotonic())
         self._finished = RatedGames(games, analysed, ratings)
         return self._finished
 
@@ -237,5 +236,4 @@ class HistoryKeeper:
             histories.add(game)
             self.share = (number + 1 - begin) / (len(games) - begin)
         self._histories, self._mark = histories.histories(), mark
-        now_s = time.monotonic()
-        self._again_at_s = now_s + min(DELAY_FACTOR * (now_s - began_s), MAX_DELAY_S)
+        self._again_at_s = end_of_delay_s(began_s, time.monotonic())

@@ -43,6 +43,11 @@ def note_outdated_input(again_at_s: float) -> None:
         outdated.append(again_at_s)
 
 
+def end_of_delay_s(began_s: float, made_s: float) -> float:
+    """Return when a value that was made between these times may be made again; see `DELAY_FACTOR`."""
+    return made_s + min(DELAY_FACTOR * (made_s - began_s), MAX_DELAY_S)
+
+
 class NotReadyError(Exception):
     """The value is still being computed, and the caller does not wait longer."""
 
@@ -170,8 +175,7 @@ class Cache:
         made_s = self._now_s()
         # the mark comes last, because threads without the lock read it
         entry.has_current_inputs, entry.mark = not outdated, mark
-        delay_s = min(DELAY_FACTOR * (made_s - began_s), MAX_DELAY_S)
-        entry.again_at_s = max(made_s + delay_s, min(outdated, default=-inf))
+        entry.again_at_s = max(end_of_delay_s(began_s, made_s), min(outdated, default=-inf))
 
     def _drop(self, key: Hashable, entry: _Entry) -> None:
         """Forget the key of a value that could not be made, so that unknown keys do not fill the cache."""

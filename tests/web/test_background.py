@@ -70,7 +70,7 @@ def expected_histories(league):
 @pytest.fixture(autouse=True)
 def _keep_few_games(monkeypatch):
     monkeypatch.setattr(background, "_TAIL", 10)
-    monkeypatch.setattr(background, "DELAY_FACTOR", 0)
+    monkeypatch.setattr(cache, "DELAY_FACTOR", 0)
 
 
 @pytest.mark.parametrize("added", ["end", "tail", "begin"])
@@ -214,8 +214,8 @@ def test_ratings_are_ready_when_the_intervals_are_computed(league):
 @pytest.fixture
 def _long_delay(monkeypatch):
     """The next computation begins a minute after the last one."""
-    monkeypatch.setattr(background, "MAX_DELAY_S", 60)
-    monkeypatch.setattr(background, "DELAY_FACTOR", 1e9)
+    monkeypatch.setattr(cache, "MAX_DELAY_S", 60)
+    monkeypatch.setattr(cache, "DELAY_FACTOR", 1e9)
 
 
 @pytest.mark.usefixtures("_long_delay")
