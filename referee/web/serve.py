@@ -108,7 +108,6 @@ def serve(
             limit_concurrency=_CONNECTIONS + 1,
             backlog=_BACKLOG,
             timeout_keep_alive=_IDLE_S,
-            timeout_graceful_shutdown=_GRACE_S,
         )
         os.nice(_NICE)
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
@@ -124,7 +123,7 @@ def serve(
 class _Server(uvicorn.Server):
     """A uvicorn server that calls `on_ready` after its start. When it shuts down, it ends all games, all streams and this process.
 
-    Without this class, a shutdown would wait up to `_GRACE_S` for open streams, and without a limit for a thread that makes a page.
+    Without this class, a shutdown would wait for open streams, and without a limit for a thread that makes a page.
     """
 
     def __init__(
