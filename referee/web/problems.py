@@ -7,7 +7,7 @@ import logging
 from referee.errors import StoreError
 from referee.store.league import League
 
-_LOG = logging.getLogger("uvicorn.error")
+LOG = logging.getLogger("uvicorn.error")
 """The logger of uvicorn, which prints errors in the terminal of the server."""
 
 
@@ -18,6 +18,6 @@ def explain(league: League, error: Exception) -> str:
     printed in the terminal.
     """
     if isinstance(error, StoreError):
-        _LOG.error("%s", error)
+        LOG.error("%s", error)
         return "The database of the league does not work at the moment. The terminal of the server shows more."
     return league.explain(error)

@@ -30,11 +30,10 @@ from referee.web.app import create_app
 from referee.web.connections import Connection
 from referee.web.hosts import KnownHosts, is_loopback, url_host
 from referee.web.lobby import Lobby
+from referee.web.problems import LOG
 from referee.web.seat_pages import SEAT
 from referee.web.views import LeagueViews
 
-_LOG = logging.getLogger("uvicorn.error")
-"""The logger of uvicorn, which prints errors in the terminal of the server."""
 POLL_S = 0.5
 """Seconds between two polls of the league."""
 PAUSE_S = 1.0
@@ -158,7 +157,7 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End all games, then close all connections."""
         await self._lobby.close()
-        _LOG.setLevel(logging.CRITICAL)  # uvicorn would log each response that is given up
+        LOG.setLevel(logging.CRITICAL)  # uvicorn would log each response that is given up
         # A thread that makes a page cannot be stopped, and Python would wait for it. So a timer ends the process. This loses
         # nothing, because all games have ended, and pages only read the league.
         last_resort = threading.Timer(_GRACE_S, os._exit, [self._exit_code])
@@ -297,7 +296,7 @@ class Feed:
                 pass  # the pages say it
             except Exception:  # noqa: BLE001 - this is the only poll, and no page would show that it has ended
                 if not printed:
-                    _LOG.exception("The changes of the league cannot be read.")
+                    LOG.exception("The changes of the league cannot be read.")
                 printed = True
             else:
                 printed = False

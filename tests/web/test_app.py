@@ -183,7 +183,7 @@ def test_error_of_the_database_does_not_say_where_its_file_is(client, league, mo
 
 def test_failed_database_is_explained_in_the_terminal_only(client, monkeypatch):
     said = []
-    monkeypatch.setattr(problems._LOG, "error", lambda form, *values: said.append(form % values))
+    monkeypatch.setattr(problems.LOG, "error", lambda form, *values: said.append(form % values))
     monkeypatch.setattr(pages, "league_page", fail(StoreError("db.example: connection refused")))
     response = client.get("/")
     assert (response.status_code, response.headers["retry-after"]) == (503, "5")

@@ -121,7 +121,7 @@ async def test_league_that_cannot_be_read_for_a_while_ends_no_stream(mark):
 
 async def test_bug_ends_no_stream_and_is_printed_once(mark, monkeypatch):
     log = MagicMock()
-    monkeypatch.setattr(serve, "_LOG", log)
+    monkeypatch.setattr(serve, "LOG", log)
     feed = Feed(mark.read)
     async with aclosing(feed.events()) as events:
         await following(events)
@@ -167,7 +167,7 @@ async def ignore(_message):
 
 async def test_unexpected_error_after_a_good_poll_is_printed_again(mark, monkeypatch):
     log = MagicMock()
-    monkeypatch.setattr(serve, "_LOG", log)
+    monkeypatch.setattr(serve, "LOG", log)
     async with aclosing(Feed(mark.read).events()) as events:
         await following(events)
         for value in (7, 8):
