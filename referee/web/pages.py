@@ -118,7 +118,7 @@ def game_page(views: LeagueViews, links: Links, game_id: str) -> Page:
     values |= {"log": None, "board": None, "problem": None, "stderr_hidden": None}
     values |= {"board_file": links.board(game_id), "linked": True}
     try:
-        record = views.record(game_id)
+        record = views.league.record(game_id)
         values |= _game_values(record)
         if links.files is not None:
             values["board"] = board_data(record)

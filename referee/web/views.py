@@ -395,10 +395,6 @@ class LeagueViews:
         """
         return not (self.spoilers or self.league.place_of(game_id).deal_played)
 
-    def record(self, game_id: str) -> GameRecord:
-        """Return the record of a game. Raises NotFoundError if it is not stored, and DamagedRecordError if it cannot be read."""
-        return self.league.record(game_id)
-
     def board(self, game_id: str) -> dict[str, Any]:
         """Return the data of a replay, as `board_data` does.
 
@@ -408,6 +404,6 @@ class LeagueViews:
         if self.is_spoiler(game_id):
             raise UserError(REPLAY_HIDDEN)
         try:
-            return board_data(self.record(game_id))
+            return board_data(self.league.record(game_id))
         except Difference as difference:
             raise DamagedRecordError(f"{game_id} is not correct: {difference}") from difference
