@@ -114,9 +114,9 @@ def game_page(views: LeagueViews, links: Links, game_id: str) -> Page:
     not be shown yet. In a report, the value `board` is what `board_data` returns, or None if the record is damaged. On a server, it is
     always None.
     """
-    values: dict[str, Any] = {"game_id": game_id, "head": None, "seats": [], "charges": []}
-    values |= {"log": None, "board": None, "problem": None, "stderr_hidden": None}
+    values: dict[str, Any] = {"game_id": game_id, "head": None, "log": None, "board": None}
     values |= {"board_file": links.board(game_id), "linked": True}
+    values |= {"problem": None, "stderr_hidden": None}
     try:
         record = views.league.record(game_id)
         values |= _game_values(record)
