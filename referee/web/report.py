@@ -59,36 +59,33 @@ def write_report(views: LeagueViews, name: str, output: Path) -> ReportSize:
 
 @contextmanager
 def _new_folder(output: Path) -> Iterator[Path]:
-    """Provide a new folder for the pages. At the end it becomes `output`; after an error it is removed.
+    """Provide a new folder for the pages inside `output`. At the end, its files are moved into `output`.
 
-    If `output` exists, it is not replaced, because it may be the working directory or a link. Instead, the new folder is made
-    inside `output`, and its files are moved into `output` at the end.
+    After an error, the new folder is removed, and also `output` if it is new. `output` is never replaced, because it may be the
+    working directory or a link.
 
     Unfinished reports in `output` are removed first, even if another process still writes them. So do not write two reports
     into one folder at the same time.
     """
     try:
-        exists = output.exists()
-        if exists and (not output.is_dir() or not all(map(_is_unfinished, output.iterdir()))):
+        is_new = not output.exists()
+        if is_new:
+            output.mkdir(parents=True)
+        elif not output.is_dir() or not all(map(_is_unfinished, output.iterdir())):
             raise UserError(f"--output: {output} exists and is not an empty folder")
-        for unfinished in output.iterdir() if exists else ():
+        for unfinished in output.iterdir():
             _remove(unfinished)
-        place = output if exists else output.parent
-        place.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=".report-", dir=place))
+        folder = Path(tempfile.mkdtemp(prefix=".report-", dir=output))
         try:
             (folder / _UNFINISHED).touch()
             yield folder
-            if exists:
-                _move_files(folder, output)
-                _remove(folder)
-            else:
-                (folder / _UNFINISHED).unlink()
-                folder.chmod(0o755)
-                folder.replace(output)
+            _move_files(folder, output)
+            _remove(folder)
         except BaseException:
             with suppress(OSError):
                 _remove(folder)
+                if is_new:
+                    output.rmdir()
             raise
     except OSError as error:
         raise write_error(f"--output: {output} cannot be written", error) from error
@@ -112,8 +109,8 @@ def _move_files(folder: Path, output: Path) -> None:
 def _remove(folder: Path) -> None:
     """Remove the folder of an unfinished report, and the mark in it last.
 
-    If the removal is interrupted, the mark stays. A later run whose `output` contains the folder recognises it by the mark,
-    and removes the rest.
+    If the removal is interrupted, the mark stays. A later run with the same `output` recognises the folder by the mark, and
+    removes the rest.
     """
     for path in folder.iterdir():
         if path.is_dir():

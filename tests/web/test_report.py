@@ -223,6 +223,20 @@ def test_mark_of_an_unfinished_report_is_removed_last(tmp_path, monkeypatch):
     assert (left / report._UNFINISHED).exists()
 
 
+def test_interrupted_removal_is_finished_by_the_next_report(league, tmp_path, monkeypatch):
+    monkeypatch.setattr(_Report, "_list_pages", lambda *_: {})
+    output = tmp_path / "pages"
+    with monkeypatch.context() as patch:
+        for place, name in ((league, "record"), (report.shutil, "rmtree")):
+            patch.setattr(place, name, MagicMock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            write_report(LeagueViews(league), "cup", output)
+    assert len(list(tmp_path.rglob(report._UNFINISHED))) == 1
+    write_report(LeagueViews(league), "cup", output)
+    assert list(tmp_path.iterdir()) == [output]
+    assert sorted(path.name for path in output.iterdir()) == WITHOUT_PAGES_OF_BOTS
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
 def test_report_that_is_interrupted_while_its_files_are_moved_leaves_nothing(
     league, tmp_path, monkeypatch, error
