@@ -381,11 +381,11 @@ class Roster:
 
     def manifest(self, bot: BotId) -> Manifest:
         """Return the manifest of a version. Raises `UserError` if its copy is missing."""
-        return self._workshop.manifest(bot.name, find_bot(self._league, str(bot)).content_hash)
+        return self._workshop.manifest(bot.name, self.content_hash(bot))
 
     def build_log(self, bot: BotId) -> str:
         """Return the output of a version's build; empty if the bot needs no build or its copy is missing."""
-        return self._workshop.build_log(bot.name, find_bot(self._league, str(bot)).content_hash)
+        return self._workshop.build_log(bot.name, self.content_hash(bot))
 
 
 def _check_is_bot(row: StoredBot) -> None:
