@@ -22,7 +22,13 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,7 +55,6 @@ _LOG = "build.log"
 _READY = "ready"
 _NEW = "new-"
 _LOCK = "lock"
-_LOCK_FLAGS = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
 _LOCK_POLL_S = 0.05
 _PASSING = "passing"
 _PASSING_S = 86_400.0
@@ -436,15 +441,17 @@ def is_unchanged(copy: Path, content_hash: str) -> bool:
 
 
 @contextmanager
-def _lock(folder: Path) -> Iterator[None]:
+def _lock(folder: Path, flags: int = 0) -> Iterator[None]:
     """Hold the lock of `folder`, which is `bots/NAME`; wait while another process holds the lock.
 
-    Remove the unfinished copies that killed processes have left in the folder.
+    Remove the unfinished copies that killed processes have left in the folder. With `LOCK_NB` in `flags`, do not wait, but
+    raise BlockingIOError.
     """
-    descriptor = os.open(folder / _LOCK, _LOCK_FLAGS, 0o644)
+    descriptor = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        _remove_unfinished(folder)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | flags)
+        for unfinished in folder.glob(f"{_NEW}*"):
+            remove_folder(unfinished)
         yield
     finally:
         os.close(descriptor)
@@ -453,22 +460,13 @@ def _lock(folder: Path) -> Iterator[None]:
 @asynccontextmanager
 async def _lock_when_free(folder: Path) -> AsyncIterator[None]:
     """Do what `_lock` does, but without blocking the event loop, because another task of this loop may hold the lock."""
-    descriptor = os.open(folder / _LOCK, _LOCK_FLAGS, 0o644)
-    try:
+    with ExitStack() as held:
         while True:
             with suppress(BlockingIOError):
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                held.enter_context(_lock(folder, fcntl.LOCK_NB))
                 break
             await asyncio.sleep(_LOCK_POLL_S)
-        _remove_unfinished(folder)
         yield
-    finally:
-        os.close(descriptor)
-
-
-def _remove_unfinished(folder: Path) -> None:
-    for unfinished in folder.glob(f"{_NEW}*"):
-        remove_folder(unfinished)
 
 
 def _remove_unused(folder: Path) -> None:
