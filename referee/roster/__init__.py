@@ -6,19 +6,12 @@ that only list bots start faster. `workshop` makes the copies. `roster` combines
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from referee.errors import NotFoundError, did_you_mean
 from referee.store import StoredBot
 from referee.store.league import League
 
 PERSON = "person"
 """Stands in the fields `version` and `language` of a person's entry among the bots of a league; see `person_id`."""
-
-
-def versions_of(league: League, name: str) -> Sequence[StoredBot]:
-    """Return all versions of the bot `name`, oldest first."""
-    return league.bots(name)
 
 
 def find_bot(league: League, text: str) -> StoredBot:
@@ -32,7 +25,7 @@ def find_bot(league: League, text: str) -> StoredBot:
     retired. If the name is that of a bot in the league, the message lists the bot's versions.
     """
     name, at, version = text.partition("@")
-    versions = versions_of(league, name)
+    versions = league.bots(name)
     if not versions:
         names = {row.name for row in league.bots()}
         raise NotFoundError(
@@ -64,7 +57,7 @@ def look_up_bot(league: League, text: str) -> StoredBot:
 
     For such a name, return the newest version. The name of a person is such a name.
     """
-    versions = versions_of(league, text)
+    versions = league.bots(text)
     if versions and all(row.retired_at_us is not None for row in versions):
         return versions[-1]
     return find_bot(league, text)

@@ -27,7 +27,7 @@ from referee.bots import snapshot as snapshots
 from referee.bots.manifest import FILE_NAME, Manifest, Variant, load_manifest
 from referee.errors import StoreError, UserError, copy_errors
 from referee.records import BotId
-from referee.roster import PERSON, find_bot, versions_of
+from referee.roster import PERSON, find_bot
 from referee.roster.content import hash_content
 from referee.roster.workshop import Copy, Workshop, is_unchanged
 from referee.sandbox import Isolation
@@ -260,7 +260,7 @@ class Roster:
 
         Raise `UserError` also if the version or the language in `manifest` is `person`. The message names `folder`.
         """
-        versions = versions_of(self._league, manifest.name)
+        versions = self._league.bots(manifest.name)
         _check_owner(manifest, versions, folder, any_author=False)
 
     def discard_unused(self, copy: Copy) -> None:
@@ -323,7 +323,7 @@ class Roster:
 
     def versions(self, name: str) -> Sequence[StoredBot]:
         """Return all versions of a bot, oldest first."""
-        return versions_of(self._league, name)
+        return self._league.bots(name)
 
     def hash_folder(self, folder: Path, variant: Variant | None) -> str:
         """Return the content hash that a bot's folder would have as a version of this league.
@@ -445,7 +445,7 @@ def person_id(league: League, name: str) -> BotId:
         TypeAdapter(Name).validate_python(name)
     except ValidationError as error:
         raise UserError(f"your name: {error.errors()[0]['ctx']['error']}") from error
-    _check_no_bot(name, versions_of(league, name))
+    _check_no_bot(name, league.bots(name))
     return BotId(name, PERSON)
 
 

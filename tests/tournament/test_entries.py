@@ -11,7 +11,6 @@ from real_runs import SAMPLE_BOTS, place
 from referee.bots.manifest import Variant
 from referee.errors import NotFoundError, UserError
 from referee.records import BotId
-from referee.roster import versions_of
 from referee.roster.roster import Roster, is_sample_bot
 from referee.roster.workshop import Workshop
 from referee.sandbox.process_group import ProcessGroupLauncher
@@ -275,7 +274,7 @@ async def test_bot_of_the_league_has_the_same_variant_as_its_folder(roster, tmp_
     config = cup(tmp_path, "ann", by_name)
     assert await enter(roster, config) == ["ann@1", "deep@1"]
     assert roster.spec(BotId("deep", "1")).command == ("./bot", "--depth", "6")
-    (row,) = versions_of(roster._league, "deep")
+    (row,) = roster.versions("deep")
     assert row.folder == str(tmp_path / "ann")
     assert await enter(roster, cup(tmp_path, "./ann", DEEP)) == ["ann@1", "deep@1"], "as stored"
 
@@ -332,7 +331,7 @@ async def test_variant_that_is_listed_by_name_and_by_folder_is_refused(roster, t
     with pytest.raises(UserError) as caught:
         check_bots(config, roster)
     assert str(caught.value) == f"{same}{TWICE_HINT}"
-    assert versions_of(roster._league, "deep") == []
+    assert roster.versions("deep") == []
     await enter(roster, cup(tmp_path, "ann", DEEP))
     assert await refusal(roster, config) == f"{same}, deep@1{TWICE_HINT}"
     config = cup(tmp_path, DEEP, "deep")
