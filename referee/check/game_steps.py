@@ -15,7 +15,6 @@ from referee.bots.clock import BATCH_LIMIT_US
 from referee.bots.player import BotPlayer
 from referee.check import (
     Finding,
-    StepFailure,
     Strength,
     inform,
     kind_name,
@@ -33,6 +32,7 @@ from referee.check.games import (
     play_concurrently,
     play_game,
     play_in_sequence,
+    raise_counted,
     raise_first,
     start_game,
 )
@@ -118,13 +118,8 @@ class ConcurrencySteps:
                 ),
                 return_exceptions=True,
             )
-        if failures := [seat.failure for seat in seats if seat.failure is not None]:
-            first = failures[0]
-            raise StepFailure(
-                first.expected,
-                f"{first.happened}\n{len(failures)} of {count} requests in one message went wrong",
-                symptom=first.symptom,
-            )
+        failures = [seat.failure for seat in seats if seat.failure is not None]
+        raise_counted(failures, f"{count} requests in one message")
         raise_first(replies)
         wall_us = max(reply.wall_us for reply in replies if isinstance(reply, Reply))
         return pass_with(

@@ -317,15 +317,18 @@ async def play_concurrently(
     results = await asyncio.gather(
         *(play_game(bot, process, game) for game in games), return_exceptions=True
     )
-    if failures := [result for result in results if isinstance(result, StepFailure)]:
-        first = failures[0]
-        raise StepFailure(
-            first.expected,
-            f"{first.happened}\n{len(failures)} of {count_text(len(games), 'game')} at once went wrong",
-            symptom=first.symptom,
-        )
+    failures = [result for result in results if isinstance(result, StepFailure)]
+    raise_counted(failures, f"{count_text(len(games), 'game')} at once")
     raise_first(results)
     return [result for result in results if isinstance(result, CheckedGame)]
+
+
+def raise_counted(failures: Sequence[StepFailure], tried: str) -> None:
+    """Raise the first failure with the number of failures and `tried`, such as `3 games at once`. Without one, do nothing."""
+    if failures:
+        first = failures[0]
+        happened = f"{first.happened}\n{len(failures)} of {tried} went wrong"
+        raise StepFailure(first.expected, happened, symptom=first.symptom)
 
 
 def raise_first(results: Sequence[object]) -> None:
