@@ -155,8 +155,8 @@ class _Check:
         self._tables: list[TableSize] = []
         """The table sizes of the games in passed steps `full games`, and all table sizes of left-out steps `full games`."""
         self._strength: Strength | None = None
-        self._until_s = 0.0
-        """The monotonic time, in seconds, after which no step is tried; 0 before the end of the build."""
+        self._until_s: float | None = None
+        """The monotonic time, in seconds, after which no step is tried; None before the end of the build."""
 
     def report(self) -> Report:
         """Return the report of a finished run."""
@@ -222,7 +222,7 @@ class _Check:
             elif name not in self._chosen:
                 finding = skip_because(LEFT_OUT)
                 on_left_out()
-            elif self._until_s and began_s > self._until_s:
+            elif self._until_s is not None and began_s > self._until_s:
                 raise _time_is_over("not tried")
             else:
                 finding = await self._run_in_time(work)
@@ -240,7 +240,8 @@ class _Check:
         The steps `manifest` and `build` are not stopped, because that time begins after the build. A build has its own
         time limit.
         """
-        left_s = self._until_s + _GRACE_S - time.monotonic() if self._until_s else None
+        until_s = self._until_s
+        left_s = None if until_s is None else until_s + _GRACE_S - time.monotonic()
         try:
             async with asyncio.timeout(left_s) as timeout:
                 return await work()
