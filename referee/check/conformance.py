@@ -26,7 +26,7 @@ from referee.check import (
 from referee.check.bot_under_test import Measurements
 from referee.check.decision_steps import check_decisions
 from referee.check.game_steps import ConcurrencySteps, measure_strength
-from referee.check.games import TableSize, list_variants, plan_games, play_in_sequence
+from referee.check.games import TableSize, list_rulesets, plan_games, play_in_sequence
 from referee.check.lifecycle_steps import ShutdownSteps, StartUpSteps
 from referee.clocks import Clocks
 from referee.errors import UserError, count_text
@@ -303,9 +303,9 @@ class _Check:
         A ruleset with a ghost gives two table sizes: one with its own options, and one with changed options of the ghost.
         """
         return [
-            TableSize(variant, players)
+            TableSize(each, players)
             for ruleset in self._passed_rulesets
-            for variant in list_variants(ruleset)
+            for each in list_rulesets(ruleset)
             if ruleset.min_players <= players <= ruleset.max_players
         ]
 

@@ -22,7 +22,7 @@ from referee.check.games import (
     BotSeat,
     CheckGame,
     RandomPlayer,
-    list_variants,
+    list_rulesets,
     ruleset_text,
     start_game,
 )
@@ -79,8 +79,7 @@ async def check_decisions(bot: BotUnderTest, ruleset: Ruleset, players: int) -> 
     Raises `StepFailure` if the bot does not start or its ready is wrong or missing. Also raises `StepFailure` after the
     first script in which a reply is wrong or missing. This failure shows the first fault for each kind of decision.
     """
-    variants = list_variants(ruleset)
-    scripts = [await find_script(variant, players, bot.clocks) for variant in variants]
+    scripts = [await find_script(each, players, bot.clocks) for each in list_rulesets(ruleset)]
     results = _StepResults()
     for script in scripts:
         async with bot.run() as process:

@@ -65,7 +65,7 @@ class CheckGame:
         return deals.deck(SEED, self.name, self.ruleset)
 
 
-def list_variants(ruleset: Ruleset) -> tuple[Ruleset, ...]:
+def list_rulesets(ruleset: Ruleset) -> tuple[Ruleset, ...]:
     """Return a ruleset and, if it has a ghost, the same ruleset with all options of the ghost changed."""
     if not ruleset.ghost:
         return (ruleset,)

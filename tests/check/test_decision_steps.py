@@ -5,15 +5,15 @@ from collections import Counter
 import pytest
 
 from referee.check.decision_steps import MIN_REPEATS, decision_kinds, find_script
-from referee.check.games import list_variants
+from referee.check.games import list_rulesets
 from referee.clocks import Clocks
 from referee.rules.actions import Choice, DecisionKind
 from referee.rules.ruleset import RULESETS
 
 TABLES = [
-    (variant, players)
+    (each, players)
     for ruleset in RULESETS.values()
-    for variant in list_variants(ruleset)
+    for each in list_rulesets(ruleset)
     for players in range(ruleset.min_players, ruleset.max_players + 1)
 ]
 
@@ -31,7 +31,7 @@ async def test_script_has_every_kind_of_its_ruleset_for_one_seat(ruleset, player
 
 async def test_duel_has_two_scripts_and_one_of_them_offers_to_pass_on_the_ghost():
     usual, changed = [
-        await find_script(variant, 2, Clocks()) for variant in list_variants(RULESETS["duel"])
+        await find_script(each, 2, Clocks()) for each in list_rulesets(RULESETS["duel"])
     ]
     assert usual.game.name != changed.game.name, "a process never plays two games with the same id"
     assert usual.game.description == "in duel with 2 players"
