@@ -77,16 +77,6 @@ def find_ruleset(ruleset: str | Ruleset) -> Ruleset:
     return RULESETS[ruleset]
 
 
-def check_bots(bots: Mapping[int, SdkBot], players: int) -> dict[int, SdkBot]:
-    """Return a copy of the bots by seat. Raises ValueError when a seat does not exist, or when all seats have a bot."""
-    for seat in bots:
-        if seat not in range(players):
-            raise ValueError(f"bots: there is no seat {seat}; the seats are 0 to {players - 1}")
-    if len(bots) == players:
-        raise ValueError("bots: all seats have a bot; leave at least one seat to an agent")
-    return dict(bots)
-
-
 def check_render_mode(mode: str | None) -> str | None:
     """Return the mode. Raises ValueError when it is neither one of `RENDER_MODES` nor None."""
     if mode not in (None, *RENDER_MODES):

@@ -32,7 +32,6 @@ from referee.train.games import (
     SEEDS,
     SdkBot,
     TrainingGame,
-    check_bots,
     check_render_mode,
 )
 
@@ -84,7 +83,7 @@ class LinkoEnv(AECEnv[str, dict[str, Array], int | None]):
     ) -> None:
         super().__init__()
         self.training_game = TrainingGame(ruleset, players, rewards)
-        self._bots = check_bots(bots or {}, players)
+        self._bots = _check_bots(bots or {}, players)
         self.render_mode = check_render_mode(render_mode)
         self._seats = {f"seat_{seat}": seat for seat in range(players) if seat not in self._bots}
         self._names = {seat: agent for agent, seat in self._seats.items()}
@@ -171,6 +170,16 @@ class LinkoEnv(AECEnv[str, dict[str, Array], int | None]):
         self._accumulate_rewards()  # only needed here, because all earlier rewards were 0
         self.terminations = dict.fromkeys(self.agents, True)
         self.agent_selection = self.agents[0]
+
+
+def _check_bots(bots: Mapping[int, SdkBot], players: int) -> dict[int, SdkBot]:
+    """Return a copy of the bots by seat. Raises ValueError when a seat does not exist, or when all seats have a bot."""
+    for seat in bots:
+        if seat not in range(players):
+            raise ValueError(f"bots: there is no seat {seat}; the seats are 0 to {players - 1}")
+    if len(bots) == players:
+        raise ValueError("bots: all seats have a bot; leave at least one seat to an agent")
+    return dict(bots)
 
 
 env = LinkoEnv
