@@ -56,8 +56,8 @@ class LazyGame:
         """The game so far, without the move that waits for a card; None until all cards of the deal are decided."""
         self.events: tuple[Event, ...] = ()
         self._first_views: tuple[View, ...] = ()
-        self._sets: dict[int, InformationSet] = {}
-        """The information sets of the next decision, by seat."""
+        self._set: InformationSet | None = None
+        """The information set of the next decision; None until `draw` needs it."""
         self._drawn_for: int | None = None
         """If this game comes from `draw`, the seat for which it was drawn; None for all other games."""
 
@@ -68,7 +68,7 @@ class LazyGame:
         """
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        other._sets = {}
+        other._set = None
         if self.game is not None:
             other.game = self.game.copy()
         return other
@@ -91,7 +91,7 @@ class LazyGame:
 
     def move(self, action: Action) -> None:
         """Make a move of the seat that must decide."""
-        self._sets = {}
+        self._set = None
         self.waiting_move = action
         self._try_move()
 
@@ -116,14 +116,13 @@ class LazyGame:
         The returned game has the events only as `seat` saw them, so its own `draw` accepts only `seat`. Raises ValueError if
         `seat` does not have to decide now, or if this game comes from `draw` for another seat.
         """
-        if seat not in self._sets:
-            self._sets[seat] = self._make_information_set(seat)
+        information_set = self._find_information_set(seat)
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        other.game = self._sets[seat].draw(chance)
+        other.game = information_set.draw(chance)
         other._deck, other._decided = other.game.table.deck, 0
         other.events = tuple(redact(event, seat) for event in self.events)
-        other._sets = {}
+        other._set = None
         other._drawn_for = seat
         return other
 
@@ -146,7 +145,7 @@ class LazyGame:
             self.game, self.waiting_move = tried, None
             self.events += events
 
-    def _make_information_set(self, seat: int) -> InformationSet:
+    def _find_information_set(self, seat: int) -> InformationSet:
         game = self.game
         if game is None or game.decision is None or game.decision.seat != seat or self.needs_card:
             raise ValueError(
@@ -156,10 +155,12 @@ class LazyGame:
             raise ValueError(
                 f"this state was resampled for player {self._drawn_for}, so it does not contain what player {seat} has seen"
             )
-        events = tuple(redact(event, seat) for event in self.events)
-        start = _Start(self._ruleset, seat, self._first_views[seat])
-        seen = _Seen(game.view(seat), game.decision.kind, game.decision.legal, events)
-        return Observer(cast("StartedGame", start)).observe(cast("Request", seen))
+        if self._set is None:
+            events = tuple(redact(event, seat) for event in self.events)
+            start = _Start(self._ruleset, seat, self._first_views[seat])
+            seen = _Seen(game.view(seat), game.decision.kind, game.decision.legal, events)
+            self._set = Observer(cast("StartedGame", start)).observe(cast("Request", seen))
+        return self._set
 
 
 @dataclass
