@@ -202,18 +202,10 @@ class GameRecord:
         )
 
     @property
-    def charged_faults(self) -> tuple[ChargedFault, ...]:
-        """The faults in the order of `faults`, each with the bot that is charged."""
-        return tuple(
-            ChargedFault(self.game_id, str(self.seating[fault.seat]), fault)
-            for fault in self.faults
-        )
-
-    @property
     def failed_processes(self) -> frozenset[str]:
         """The bots (`name@version`) whose process failed in the game."""
         return frozenset(
-            each.bot for each in self.charged_faults if each.fault.cause in PROCESS_CAUSES
+            str(self.seating[fault.seat]) for fault in self.faults if fault.cause in PROCESS_CAUSES
         )
 
 
