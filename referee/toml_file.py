@@ -62,7 +62,6 @@ _KEY_OF_LINE = re.compile(r"""[ \t]*+(?P<key>[\w.-]++)[ \t]*+=(?!.*(?:\"{3}|'{3}
 it may be the last line of a text with several lines. In such a line, the word before the `=` is no key."""
 
 _REASONS = {
-    "extra_forbidden": "unknown key",
     "missing": "missing",
     "model_type": "must be a table",
     "tuple_type": "must be a list",
