@@ -7,8 +7,10 @@ import logging
 from referee.errors import StoreError
 from referee.store.league import League
 
-LOG = logging.getLogger("uvicorn.error")
+UVICORN_LOG = logging.getLogger("uvicorn.error")
 """The logger of uvicorn, which prints errors in the terminal of the server."""
+LOG = UVICORN_LOG.getChild("referee")
+"""Prints errors of the referee in the same way, also while uvicorn's own errors are not printed."""
 
 
 def explain(league: League, error: Exception) -> str:

@@ -30,7 +30,7 @@ from referee.web.app import create_app
 from referee.web.connections import Connection
 from referee.web.hosts import KnownHosts, is_loopback, url_host
 from referee.web.lobby import Lobby
-from referee.web.problems import LOG
+from referee.web.problems import LOG, UVICORN_LOG
 from referee.web.seat_pages import SEAT
 from referee.web.views import LeagueViews
 
@@ -145,11 +145,13 @@ class _Server(uvicorn.Server):
         self._on_ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Note the signal.
+        """Note the signal. From now on, print only errors of the referee, because uvicorn logs each response that is given up.
 
         If SIGINT comes after an earlier signal, end this process at once, because `shutdown` may wait a minute for a finished game
         that cannot be stored.
         """
+        LOG.setLevel(logging.ERROR)
+        UVICORN_LOG.setLevel(logging.CRITICAL)
         super().handle_exit(sig, frame)
         if self.force_exit:
             os._exit(self._exit_code)
@@ -157,7 +159,6 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End all games, then close all connections."""
         await self._lobby.close()
-        LOG.setLevel(logging.CRITICAL)  # uvicorn would log each response that is given up
         # A thread that makes a page cannot be stopped, and Python would wait for it. So a timer ends the process. This loses
         # nothing, because all games have ended, and pages only read the league.
         last_resort = threading.Timer(_GRACE_S, os._exit, [self._exit_code])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
@@ -14,6 +15,8 @@ import uvicorn
 from real_runs import place
 from served import serving, store_game
 
+from referee.errors import StoreError
+from referee.web.problems import LOG, UVICORN_LOG, explain
 from referee.web.serve import _Server
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -121,6 +124,18 @@ def test_second_sigint_ends_the_process_at_once(monkeypatch):
     assert ended == []
     server.handle_exit(signal.SIGINT, None)
     assert ended == [130]
+
+
+def test_signal_silences_uvicorn_but_not_the_errors_of_the_database(monkeypatch, caplog):
+    monkeypatch.setattr(os, "_exit", None)
+    _Server(uvicorn.Config(None), None, None, print, 130).handle_exit(signal.SIGTERM, None)
+    try:
+        explain(None, StoreError("the disk is full"))
+        UVICORN_LOG.error("a response was given up")
+    finally:
+        for log in (LOG, UVICORN_LOG):
+            log.setLevel(logging.NOTSET)
+    assert caplog.messages == ["the disk is full"]
 
 
 @pytest.mark.extended("starts more servers")
