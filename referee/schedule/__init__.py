@@ -105,6 +105,11 @@ class Stage:
         return -(-matches * places // bots)
 
 
+def count_games(stages: Iterable[Stage], bots: int) -> int:
+    """Return the number of games of all stages, if the tournament has `bots` bots."""
+    return sum(stage.games(bots) for stage in stages)
+
+
 @dataclass(frozen=True, slots=True)
 class Match:
     """A match, before `expand_matches` numbers its games."""

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Protocol
 
 from referee.clocks import SECOND_US
-from referee.schedule import Stage
+from referee.schedule import Stage, count_games
 
 Affords = Callable[[Sequence[Stage]], bool]
 """A function that returns True if the stages are within the budget.
@@ -48,7 +48,7 @@ def buy(
     def whole(rounds: int) -> tuple[Stage, ...]:
         return tuple(replace(stage, matches=rounds) for stage in stages)
 
-    too_many = 2 + most_games // sum(stage.games(bots) for stage in whole(1))
+    too_many = 2 + most_games // count_games(whole(1), bots)
     rounds = bisect_right(range(1, too_many), 0, key=lambda number: 1 - affords(whole(number)))
     if rounds:
         return whole(rounds)
@@ -171,7 +171,7 @@ class _Price:
             return f"{price:.12g} games"
         if self.unit is Unit.GAMES_PER_BOT:
             return f"{price:.12g} games of one bot"
-        games = sum(stage.games(self.bots) for stage in stages)
+        games = count_games(stages, self.bots)
         return f"about {price:.2g} minutes for {games} games"
 
 

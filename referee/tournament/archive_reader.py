@@ -22,7 +22,7 @@ from referee.errors import UserError
 from referee.match.replay import Difference
 from referee.records import BotId, GameRecord, GameResult, ScheduledGame
 from referee.rules.ruleset import RULESETS
-from referee.schedule import Stage
+from referee.schedule import count_games
 from referee.schedule.extension import select_algorithm
 from referee.tournament import archive_format
 from referee.tournament.archive_format import (
@@ -206,7 +206,7 @@ def _load_config(path: Path, tournament: TournamentModel) -> TournamentConfig:
             if not is_possible:
                 raise Difference(f"{where}: stages: {number}: {key}: impossible number")
     _check_algorithm(config, where)
-    if _count_games(config, config.stages) > MAX_GAMES:
+    if config.games > MAX_GAMES:
         raise Difference(f"{where}: stages: more than {MAX_GAMES} games")
     return config
 
@@ -258,7 +258,9 @@ def _make_bots(config: TournamentConfig, bots: BotsModel) -> dict[str, BotId]:
 def _make_parts(config: TournamentConfig, tournament: TournamentModel) -> tuple[Part, ...]:
     """Return the parts of the tournament. The first part has the games of the schedule that no extension adds."""
     added = [
-        _count_games(config, (replace(stage, matches=each.matches) for stage in config.stages))
+        count_games(
+            (replace(stage, matches=each.matches) for stage in config.stages), len(config.bots)
+        )
         for each in tournament.extensions
     ]
     first = sum(len(match.games) for match in tournament.schedule) - sum(added)
@@ -281,10 +283,6 @@ def _make_part(
     return Part(first, games, matches, source.commitment, terms, seed, finished=seed is not None)
 
 
-def _count_games(config: TournamentConfig, stages: Iterable[Stage]) -> int:
-    return sum(stage.games(len(config.bots)) for stage in stages)
-
-
 def _make_schedule(
     config: TournamentConfig, parts: Sequence[Part], tournament: TournamentModel
 ) -> tuple[ScheduledGame, ...]:
@@ -293,7 +291,7 @@ def _make_schedule(
     Without looks, the archive must have exactly as many games as the configuration makes. With looks it may have fewer, because a look
     may drop games. Raises Difference if the number of games is wrong. Also raises it as `_make_games` does.
     """
-    most = _count_games(config, played_stages(config, tournament.stopped_after))
+    most = count_games(played_stages(config, tournament.stopped_after), len(config.bots))
     if not 0 < parts[0].games <= most or (not config.has_looks and parts[0].games < most):
         count = sum(len(match.games) for match in tournament.schedule)
         expected = most + sum(part.games for part in parts[1:])

@@ -24,7 +24,7 @@ from referee.errors import UserError
 from referee.ratings.stopping import StopCondition, look_rounds
 from referee.records import Meetings, ScheduledGame
 from referee.sandbox import DEFAULT_LIMITS, Limits, Rung
-from referee.schedule import Stage
+from referee.schedule import Stage, count_games
 from referee.schedule.budget import Budget
 from referee.schedule.extension import ALGORITHMS, ROUND_ROBIN, shorten
 from referee.tournament.terms import Terms
@@ -129,7 +129,7 @@ class TournamentConfig:
     @property
     def games(self) -> int:
         """Number of games of all stages, without extensions."""
-        return sum(stage.games(len(self.bots)) for stage in self.stages)
+        return count_games(self.stages, len(self.bots))
 
     @property
     def has_looks(self) -> bool:

@@ -21,7 +21,7 @@ from referee.errors import NotFoundError, RefereeError, UserError
 from referee.records import BotId, ScheduledGame
 from referee.roster.content import hash_content
 from referee.roster.roster import Roster
-from referee.schedule import default_lanes
+from referee.schedule import count_games, default_lanes
 from referee.schedule.extension import extension_games, lengthen
 from referee.store import NewExtension, NewTournament, StoredExtension, StoredTournament
 from referee.store.league import League
@@ -392,7 +392,7 @@ def extend_tournament(
     played = played_stages(config, tournament.stopped_after)
     earlier = extension_matches(tournament.parts)
     stages = lengthen(played, sum(earlier) + matches)
-    if sum(stage.games(len(config.bots)) for stage in stages) > MAX_GAMES:
+    if count_games(stages, len(config.bots)) > MAX_GAMES:
         raise UserError(
             f"--matches: {config.name} would have more than {MAX_GAMES} games, the limit"
         )

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from referee.rules.ruleset import GHOST_OPTIONS, RULESETS, Ruleset
-from referee.schedule import Deals, Stage
+from referee.schedule import Deals, Stage, count_games
 from referee.schedule.budget import Budget, Pace, spend
 from referee.toml_file import Mistakes
 from referee.tournament.config import worker_count
@@ -203,7 +203,7 @@ class _StageReader:
             return ()
 
     def _count_games(self, stages: Sequence[Stage]) -> int:
-        return sum(stage.games(self._challengers + self._field) for stage in stages)
+        return count_games(stages, self._challengers + self._field)
 
     def _check_games(self, stages: Sequence[Stage], key: str, number: str) -> None:
         """Note a mistake of `key` if the stages have too many games; `number` says how many."""
