@@ -24,8 +24,9 @@ from dataclasses import dataclass
 from referee.ratings.analysis import Analysis
 from referee.ratings.judge import Judge, Verdict, Verdicts
 from referee.result_columns import ResultColumns
-from referee.schedule import Match, Stage, expand_matches
+from referee.schedule import Match, Stage, count_games, expand_matches
 from referee.schedule.adaptive import Pair, collect_matches, redraw
+from referee.schedule.extension import shorten
 from referee.tournament.config import TournamentConfig, count_rounds, list_look_rounds, plan_games
 
 
@@ -63,11 +64,8 @@ def find_next_look(config: TournamentConfig, taken: TakenLook | None) -> Look | 
     if not ahead:
         return None
     rounds, bots = ahead[0], len(config.bots)
-    added = sum(
-        stage.games(bots) // stage.matches * (min(stage.matches, rounds) - min(stage.matches, done))
-        for stage in config.stages
-        if taken is None or taken.plays_on(stage)
-    )
+    stages = [stage for stage in config.stages if taken is None or taken.plays_on(stage)]
+    added = count_games(shorten(stages, rounds), bots) - count_games(shorten(stages, done), bots)
     return Look(rounds, games + added) if added else None
 
 
