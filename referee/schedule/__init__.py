@@ -101,7 +101,7 @@ class Stage:
             bots: the number of bots in the group.
             all_bots: the number of bots in the tournament.
         """
-        matches = self.matches * (1 if self.balanced else self._tables(all_bots))
+        matches = self.games(all_bots) // self.seats
         return -(-matches * places // bots)
 
 
