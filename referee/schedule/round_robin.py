@@ -231,14 +231,14 @@ class _Quotas:
 
     def tables(self, seats: int, matches: int) -> list[BotTable]:
         """Return the tables of the next stage in the order of play, each with its bots in ascending order."""
-        in_turn = [
-            (self._first + number) % self._challengers for number in range(self._challengers)
-        ]
-        turns = [in_turn[number % self._challengers] for number in range(matches)]
+        turns = [(self._first + number) % self._challengers for number in range(matches)]
         self._first = (self._first + matches) % self._challengers
         left = Counter(turns)
         extra = Counter[int]()
-        quotas = {bot: self._quota(bot, left[bot] * (seats - 1), extra) for bot in in_turn}
+        quotas = {
+            challenger: self._quota(challenger, times * (seats - 1), extra)
+            for challenger, times in left.items()
+        }
         tables = []
         for challenger in turns:
             table = self._fill(seats - 1, quotas[challenger], left[challenger])
