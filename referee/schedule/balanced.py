@@ -34,7 +34,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from heapq import heappop, heapreplace
-from itertools import chain, combinations, islice
+from itertools import chain, islice
 
 import numpy as np
 
@@ -121,15 +121,13 @@ def _start(bots: int, pairs: Sequence[BotTable], matches: int) -> list[list[BotT
         return []
     start = list(pairs[:matches])
     plays = Counter(chain(range(bots), chain.from_iterable(start)))
-    return [start] if start and max(plays.values()) - min(plays.values()) <= 1 else []
+    return [start] if max(plays.values()) - min(plays.values()) <= 1 else []
 
 
 def _difference(bots: int, parts: Iterable[Iterable[BotTable]]) -> int:
     """Return the largest number of meetings of a pair minus the smallest number of meetings of a pair."""
-    tables = chain.from_iterable(parts)
-    met = Counter(frozenset(pair) for table in tables for pair in combinations(table, 2))
-    times = [met[frozenset(pair)] for pair in combinations(range(bots), 2)]
-    return max(times) - min(times)
+    meetings = count_meetings(bots, list(chain.from_iterable(parts)))
+    return int(np.ptp(meetings[np.triu_indices(bots, 1)]))
 
 
 def _split(bots: int, part: Iterable[BotTable]) -> Iterator[list[BotTable]]:

@@ -23,10 +23,10 @@ multiplications."""
 
 
 def count_meetings(bots: int, tables: Sequence[BotTable]) -> Meetings:
-    """Return how often the bots 0, 1, … meet at some tables."""
+    """Return how often the bots 0, 1, … meet at some tables, which all have the same number of seats."""
     meetings = np.zeros((bots, bots))
-    for table in tables:
-        meetings[np.ix_(table, table)] += 1
+    places = np.array(tables, dtype=int, ndmin=2)  # without tables, an array of shape (1, 0)
+    np.add.at(meetings, (places[:, :, None], places[:, None, :]), 1)
     np.fill_diagonal(meetings, 0)
     return meetings
 
