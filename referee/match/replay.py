@@ -227,24 +227,23 @@ _NO_REQUEST = (0, 0, 1)
 def _check_times(record: GameRecord) -> None:
     """Check the times of all moves against the clocks of the record. Raises Difference at the first error.
 
-    The rest of a bank is not in the record. It follows from the times of the earlier moves.
+    The moves of the stand-in must be right; `replay_moves` checks them. The rest of a bank is not in the record. It follows from the times of the earlier moves.
     """
     clocks = [SeatClock(record.clocks) for _ in record.seating]
-    forfeited_at = {fault.seat: fault.move for fault in record.faults if fault.forfeit}
     faults = {
         (fault.seat, fault.move): fault
         for fault in record.faults
         if fault.cause is not Cause.STRIKES  # the last strike is at the same move and has the times
     }
     for index, move in enumerate(record.moves):
-        clock = clocks[move.seat]
+        clock, fault = clocks[move.seat], faults.get((move.seat, index))
         try:
-            if index > forfeited_at.get(move.seat, index):
+            if move.stand_in and fault is None:  # the seat has forfeited
                 _check_no_request(move)
                 continue
-            _check_charge(move, clock.decision_time(), faults.get((move.seat, index)))
+            _check_charge(move, clock.decision_time(), fault)
             _check_batch(move)
-            if (move.seat, index) not in faults:
+            if fault is None:
                 _check_reply(move, record.clocks)
         except Difference as difference:
             raise Difference(f"move {index + 1}: {difference}") from None
