@@ -329,13 +329,6 @@ async def test_impossible_noise_is_a_difference(record, noise):
         check_record(replace(record, machine=replace(machine, noise=noise)))
 
 
-async def test_dropped_messages_of_a_seat_that_does_not_exist_are_a_difference(record):
-    seats = len(record.seating)
-    check_record(replace(record, dropped=(0,) * (seats - 1) + (7,)))
-    with pytest.raises(Difference, match=f"for {seats + 1} seats, but the game has {seats}"):
-        check_record(replace(record, dropped=(0,) * seats + (7,)))
-
-
 async def test_fault_and_its_move_must_have_the_same_times():
     record = await play_with_strikes(2)
     fault, at = record.faults[0], record.faults[0].move

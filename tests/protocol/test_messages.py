@@ -332,6 +332,7 @@ def test_bytes_that_are_no_record_are_refused():
             "1 seats, but 2 scores and 2 ranks",
         ),
         (lambda _: {"dropped": (1,)}, "2 seats, but counts dropped messages for 1"),
+        (lambda _: {"dropped": (0, 0, 7)}, "2 seats, but counts dropped messages for 3"),
         (
             lambda r: {"faults": (*r.faults, replace(r.faults[0], seat=9))},
             "2 seats, but a fault of seat 9",
