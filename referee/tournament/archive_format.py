@@ -68,12 +68,6 @@ class ArchiveModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Head(BaseModel):
-    """The member `tournament.json` in any format. It is read first, to refuse an unknown format."""
-
-    format: int
-
-
 class Match(ArchiveModel):
     """A match of k bots in the schedule. In its game j, from 0 to k - 1, seat s has the bot `bots[(j + s) % k]`."""
 

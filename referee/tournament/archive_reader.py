@@ -28,13 +28,13 @@ from referee.tournament import archive_format
 from referee.tournament.archive_format import (
     BotsModel,
     Extension,
-    Head,
     Match,
     Rating,
     RatingsModel,
     TournamentModel,
 )
 from referee.tournament.config import (
+    AnyFormat,
     Part,
     TournamentConfig,
     describe_invalid,
@@ -98,7 +98,7 @@ class ArchivedTournament:
         data = _read_file(path)
         members = archive_format.unpack(path, data)
         with suppress(Difference, KeyError):  # `check_members` reports a wrong or missing member
-            head = _parse(Head, archive_format.TOURNAMENT, members)
+            head = _parse(AnyFormat, archive_format.TOURNAMENT, members)
             if head.format != archive_format.FORMAT:
                 raise UserError(
                     f"{path}: {archive_format.TOURNAMENT}: format: {head.format}; this version of the"

@@ -198,7 +198,7 @@ def from_canonical_json(text: str) -> TournamentConfig:
     it changes.
     """
     try:
-        stored = _AnyFormat.model_validate_json(text)
+        stored = AnyFormat.model_validate_json(text)
         if stored.format != FORMAT:
             raise UserError(
                 f"its configuration has format {stored.format}; this version of the referee knows {FORMAT}"
@@ -239,8 +239,8 @@ _UNKNOWN_KEY = {"unexpected_keyword_argument", "extra_forbidden"}
 """The types of pydantic's errors for an unknown key, in a dataclass and in a model."""
 
 
-class _AnyFormat(BaseModel):
-    """A stored configuration of any format, read only for the key `format`."""
+class AnyFormat(BaseModel):
+    """A stored configuration, or the member `tournament.json` of an archive, in any format. It is read only for the key `format`."""
 
     format: int
 
