@@ -13,7 +13,7 @@ worker. This module does no I/O.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -216,9 +216,8 @@ class Lanes:
         self.singles = set(singles)
         """The bots (`name@version`) that play one game at a time, because their process has failed in the tournament."""
         self._workers = workers
-        self._suspend_after = suspend_after
         self._busy: set[int] = set()
-        self._forfeits: dict[int, Forfeits] = {}
+        self._forfeits = defaultdict[int, Forfeits](lambda: Forfeits(suspend_after))
         """The forfeits in each lane."""
         self._losses: dict[int, int] = {}
         """For each lane, the number of losses in a row; see `MAX_LOSSES`."""
@@ -264,7 +263,7 @@ class Lanes:
         bundles = [pending.popleft()]
         while pending and sum(map(len, bundles)) < games:
             bundles.append(pending.popleft())
-        return Stretch(lane, tuple(bundles), self._lane_forfeits(lane).copy())
+        return Stretch(lane, tuple(bundles), self._forfeits[lane].copy())
 
     def release(self, stretch: Stretch, played: Container[str]) -> None:
         """Note that the worker has returned from a stretch. The lane next plays those games of the stretch that are still missing.
@@ -300,7 +299,4 @@ class Lanes:
 
     def note_result(self, game: ScheduledGame, forfeited: Iterable[int]) -> None:
         """Note which seats forfeited a game."""
-        self._lane_forfeits(game.lane).note(game.index, game.bots, forfeited)
-
-    def _lane_forfeits(self, lane: int) -> Forfeits:
-        return self._forfeits.setdefault(lane, Forfeits(self._suspend_after))
+        self._forfeits[game.lane].note(game.index, game.bots, forfeited)
