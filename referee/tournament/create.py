@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -134,42 +135,44 @@ class _BotCheck:
         self._roster = roster
         self._sources: dict[_BotSource, int] = {}
         """The number of the first bot with each source."""
-        self._named: dict[str, list[int]] = {}
-        """For each name in the tournament: the numbers of the bots with this name that were checked so far."""
-        self._hashes: dict[int, str] = {}
-        """The content hash of each bot that needed one."""
+        self._named: dict[str, list[_BotSource]] = {}
+        """For each name in the tournament: the sources of the bots with this name that were checked so far."""
+        self._hash = cache(self._compute_hash)
 
     def check(self, number: int) -> None:
         """Check one bot, and remember it for the later ones. Call this in the order of the file."""
         config, roster, entry = self._config, self._roster, self._config.bots[number]
+        source: _BotSource
         place: Path | BotId
         if entry.folder is not None:
-            self._refuse_same_source(number, entry.folder)
+            source = entry.folder, entry.variant
+            self._refuse_same_source(number, source)
             manifest = load_manifest(entry.folder, entry.variant)
             place = entry.folder / FILE_NAME
             if roster is not None:
                 roster.check_author(manifest, entry.folder)
         elif roster is not None:
-            bot = _find_bot(config, number, entry, roster).bot
-            self._refuse_same_source(number, bot)
+            bot = _find_bot(config, number, roster).bot
+            source = bot, entry.variant
+            self._refuse_same_source(number, source)
             manifest, place = roster.manifest(bot), bot
             if entry.variant is not None:
                 manifest = entry.variant.apply(manifest)
                 roster.check_author(manifest, roster.folder(bot))
         else:
             raise _not_found_error(config, number, f"the league has no bot {entry.text!r}")
-        self._refuse_same_content(number, manifest.name)
+        self._refuse_same_content(number, source, manifest.name)
         _check_manifest(config, manifest, place)
 
-    def _refuse_same_source(self, number: int, source: Path | BotId) -> None:
+    def _refuse_same_source(self, number: int, source: _BotSource) -> None:
         """Remember the source of a bot. Raise UserError if an earlier bot has the same folder or version, and the same variant."""
-        variant = self._config.bots[number].variant
-        first = self._sources.setdefault((source, variant), number)
+        first = self._sources.setdefault(source, number)
         if first < number:
-            bot = source if isinstance(source, BotId) and variant is None else None
+            origin, variant = source
+            bot = origin if isinstance(origin, BotId) and variant is None else None
             raise _twice_error(self._config, number, first, bot)
 
-    def _refuse_same_content(self, number: int, name: str) -> None:
+    def _refuse_same_content(self, number: int, source: _BotSource, name: str) -> None:
         """Raise UserError if a bot has the content of a retired version, or of an earlier bot.
 
         The content includes the manifest with the name, so only bots of the same name can be equal. A hash takes time, because it
@@ -178,32 +181,27 @@ class _BotCheck:
         earlier = self._named.setdefault(name, [])
         versions = [] if self._roster is None else self._roster.versions(name)
         if earlier or versions:
-            content_hash = self._hash(number)
+            content_hash = self._hash(source)
             same = [row for row in versions if row.content_hash == content_hash]
             bot = same[0].bot if same else None
             if same and same[0].retired_at_us is not None:
                 raise _retired_error(self._config, number, same[0].bot)
-            for first in earlier:
-                if self._hash(first) == content_hash:
-                    raise _twice_error(self._config, number, first, bot)
-        earlier.append(number)
+            for other in earlier:
+                if self._hash(other) == content_hash:
+                    raise _twice_error(self._config, number, self._sources[other], bot)
+        earlier.append(source)
 
-    def _hash(self, number: int) -> str:
+    def _compute_hash(self, source: _BotSource) -> str:
         """Return the content hash of a bot."""
-        if number not in self._hashes:
-            self._hashes[number] = self._compute_hash(self._config.bots[number])
-        return self._hashes[number]
-
-    def _compute_hash(self, entry: BotEntry) -> str:
+        origin, variant = source
         if self._roster is None:
-            assert entry.folder is not None  # noqa: S101 - without a roster, `check` refuses names
-            return hash_content(entry.folder, entry.variant)
-        if entry.folder is not None:
-            return self._roster.hash_folder(entry.folder, entry.variant)
-        bot = self._roster.active_spec(entry.text).bot
-        if entry.variant is None:
-            return self._roster.content_hash(bot)
-        return self._roster.hash_variant(bot, entry.variant)
+            assert isinstance(origin, Path)  # noqa: S101 - without a roster, `check` refuses names
+            return hash_content(origin, variant)
+        if isinstance(origin, Path):
+            return self._roster.hash_folder(origin, variant)
+        if variant is None:
+            return self._roster.content_hash(origin)
+        return self._roster.hash_variant(origin, variant)
 
 
 def _check_manifest(config: TournamentConfig, manifest: Manifest, place: Path | BotId) -> None:
@@ -236,7 +234,7 @@ async def enter_bots(
     without a folder. Raises the errors of `Roster.submit`, `Roster.submit_variant` and `Roster.refresh` too.
     """
     sources = [
-        _find_bot(config, number, entry, roster) if entry.folder is None else entry.folder
+        _find_bot(config, number, roster) if entry.folder is None else entry.folder
         for number, entry in enumerate(config.bots)
     ]
     numbers: dict[BotId, int] = {}
@@ -454,10 +452,10 @@ def _twice_error(config: TournamentConfig, number: int, first: int, bot: BotId |
     )
 
 
-def _find_bot(config: TournamentConfig, number: int, entry: BotEntry, roster: Roster) -> BotSpec:
+def _find_bot(config: TournamentConfig, number: int, roster: Roster) -> BotSpec:
     """Return the bot of an entry without a folder. Raises NotFoundError if the league does not have it, UserError if it is retired."""
     try:
-        return roster.active_spec(entry.text)
+        return roster.active_spec(config.bots[number].text)
     except NotFoundError as error:
         raise _not_found_error(config, number, str(error)) from error
     except UserError as error:
