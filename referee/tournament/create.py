@@ -297,7 +297,8 @@ def create_tournament(
         config.file.name.encode(errors="replace").decode()
     )  # a file name may have bytes that are not UTF-8, but canonical JSON must be UTF-8
     config = replace(config, file=file, name=name, lanes=lanes, bots=entries)
-    stored_config, schedule = json.loads(canonical_json(config)), plan_games(config)
+    config_json, schedule = canonical_json(config), plan_games(config)
+    stored_config = json.loads(config_json)
     terms = Terms(
         seed=deals.seed_digest(seed),
         configuration=digest_configuration(stored_config),
@@ -305,7 +306,7 @@ def create_tournament(
         schedule=digest_schedule(schedule),
     )
     league.add_tournament(
-        NewTournament(name, now_us, canonical_json(config), seed, terms.commitment, terms.text),
+        NewTournament(name, now_us, config_json, seed, terms.commitment, terms.text),
         schedule,
     )
     part = Part(0, len(schedule), None, terms.commitment, terms, seed, finished=False)
