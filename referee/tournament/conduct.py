@@ -16,21 +16,15 @@ from dataclasses import dataclass, replace
 
 from referee import deals
 from referee.bots import BotSpec
-from referee.clocks import Clocks
 from referee.errors import PROCESS_CAUSES, RefereeError
 from referee.match.play import GameSetup
 from referee.records import GameRecord, ScheduledGame
 from referee.roster.roster import Roster
-from referee.rules.ruleset import Ruleset
 from referee.sandbox import Isolation
 from referee.store import HostFigures, StoredHost
 from referee.store.league import League
 from referee.tournament.assignments import Assignment, GameTask, Lanes, WorkerGroup
-from referee.tournament.config import (
-    MAX_IN_FLIGHT,
-    Part,
-    find_part,
-)
+from referee.tournament.config import MAX_IN_FLIGHT, find_part
 from referee.tournament.course import Course, Look
 from referee.tournament.create import Tournament, find_tournament
 from referee.tournament.ladder import make_course
@@ -49,23 +43,18 @@ _NOTE_S = 2.0
 class Plan:
     """What all games of a tournament have in common."""
 
-    parts: Sequence[Part]
-    """The parts of the tournament, with their seeds."""
-    rulesets: Sequence[Ruleset]
-    """The ruleset of each stage."""
+    tournament: Tournament
     bots: Mapping[str, BotSpec]
     """The bots by `name@version`."""
-    clocks: Clocks
-    max_strikes: int
-    show_names: bool
     isolation: str
     """The isolation of the bots, as `Isolation.summary` describes it."""
 
     def make_task(self, game: ScheduledGame) -> GameTask:
         """Return the task of a game."""
-        seed = find_part(self.parts, game.index).seed
+        config = self.tournament.config
+        seed = find_part(self.tournament.parts, game.index).seed
         assert seed is not None  # noqa: S101 - a league has all seeds
-        ruleset = self.rulesets[game.stage]
+        ruleset = config.stages[game.stage].ruleset
         specs = tuple(self.bots[name] for name in game.bots)
         return GameTask(
             setup=GameSetup(
@@ -73,14 +62,14 @@ class Plan:
                 ruleset=ruleset,
                 seating=tuple(spec.bot for spec in specs),
                 deck=deals.deck(seed, game.deal_id, ruleset),
-                clocks=self.clocks,
-                max_strikes=self.max_strikes,
+                clocks=config.clocks,
+                max_strikes=config.faults.max_strikes,
                 isolation=self.isolation,
             ),
             bots=specs,
             opaque_id=deals.opaque_id(seed, game.game_id),
             seeds=tuple(deals.bot_seed(seed, game.game_id, seat) for seat in range(len(specs))),
-            names=tuple(spec.bot.name for spec in specs) if self.show_names else (),
+            names=tuple(spec.bot.name for spec in specs) if config.show_names else (),
             index=game.index,
         )
 
@@ -293,15 +282,7 @@ class Conductor:
             suspend_after=config.faults.suspend_after,
             singles=self._find_singles(),
         )
-        plan = Plan(
-            parts=self._tournament.parts,
-            rulesets=tuple(stage.ruleset for stage in config.stages),
-            bots=self._bots,
-            clocks=config.clocks,
-            max_strikes=config.faults.max_strikes,
-            show_names=config.show_names,
-            isolation=self._isolation.summary,
-        )
+        plan = Plan(tournament=self._tournament, bots=self._bots, isolation=self._isolation.summary)
         feeder = Feeder(
             plan,
             lanes,
