@@ -314,36 +314,25 @@ async def connect(
     Raises UserError if no scheduler can be reached, and RefereeError if the new cluster cannot be started.
     """
     with without_logs():
-        async with _connect(text, certificates, cache) as client:
+        if text.startswith(LOCAL):
+            security = Security.temporary()
+            async with (
+                _local_cluster(_local_count(text), cache, security) as address,
+                _make_client(address, security) as client,
+            ):
+                yield client
+            return
+        address = scheduler_address(text, certificates)
+        security = None if certificates is None else certificates.security()
+        await check_scheduler(address, security)
+        async with _make_client(address, security) as client:
             yield client
 
 
-@asynccontextmanager
-async def _connect(
-    text: str, certificates: Certificates | None, cache: Path
-) -> AsyncIterator[Client]:
-    if text.startswith(LOCAL):
-        security = Security.temporary()
-        async with (
-            _local_cluster(_local_count(text), cache, security) as address,
-            _client(address, security) as client,
-        ):
-            yield client
-        return
-    address = scheduler_address(text, certificates)
-    security = None if certificates is None else certificates.security()
-    await check_scheduler(address, security)
-    async with _client(address, security) as client:
-        yield client
-
-
-@asynccontextmanager
-async def _client(address: str, security: Security | None) -> AsyncIterator[Client]:
-    client = Client(
+def _make_client(address: str, security: Security | None) -> Client:
+    return Client(
         address, security=security, asynchronous=True, timeout=CONNECT_S, set_as_default=False
     )
-    async with client:
-        yield client
 
 
 def _local_count(text: str) -> int:
