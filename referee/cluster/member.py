@@ -225,12 +225,12 @@ class Deployment:
 
 # The state of this process. It is global because Dask calls only functions of modules, and they need this state.
 _DEPLOYMENTS: dict[str, Deployment] = {}
-_PLACES: list[Place] = []  # empty until `set_place`; the last place is the valid one
+_PLACES: list[Place] = []  # the place of this worker; empty until `set_place`
 
 
 def set_place(place: Place) -> None:
     """Set what this Dask worker may use. `PlacePlugin` calls this when the process starts."""
-    _PLACES.append(place)
+    _PLACES[:] = [place]
 
 
 async def deploy(request: DeploymentRequest) -> tuple[str, ...]:
@@ -252,7 +252,7 @@ async def deploy(request: DeploymentRequest) -> tuple[str, ...]:
             raise Shortage(f"{where}: the isolation could not be tested: {cause}") from error
         raise UserError(f"{where}: {error}") from error
     await _leave_older(request)  # another call of `deploy` may have opened one during the test
-    deployment = _DEPLOYMENTS[request.deployment] = Deployment(request, _PLACES[-1], isolation)
+    deployment = _DEPLOYMENTS[request.deployment] = Deployment(request, _PLACES[0], isolation)
     return deployment.missing_bots()
 
 
