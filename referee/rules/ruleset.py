@@ -27,7 +27,6 @@ JOKERS = 5
 HAND_SIZE = 13
 """The number of cards that each player gets at the start. The duel's ghost is refilled to this number."""
 DISPLAY_SLOTS = 6
-DECK_SIZE = len(NUMBERS) * COPIES + JOKERS
 DEFAULT_MAX_TURNS = 500
 """The default limit of turns (ruling R12)."""
 JOKERS_DEALT = 2
