@@ -151,6 +151,8 @@ class Analysis:
         self.results = results
         self._settings = settings or Settings()
         self._sums = sum_matches(results)
+        self._compared = sum_over_matches(self._sums.compared)
+        self._better = sum_over_matches(self._sums.better)
         self._opponents = OpponentEffects(self._sums.games)
         self._by_bot = Certainty((self._sums.games > 0).sum(axis=0).astype(np.float64))
 
@@ -160,8 +162,8 @@ class Analysis:
         priors = np.full((1, len(self.results.bots)), self._settings.mu)
         fitted = fit(
             self._sums.pairs,
-            sum_over_matches(self._sums.compared)[None],
-            sum_over_matches(self._sums.better)[None],
+            self._compared[None],
+            self._better[None],
             priors,
             self._settings,
         )[0]
@@ -192,11 +194,8 @@ class Analysis:
     @ComputedOnce
     def _beaten(self) -> Flags:
         """(n, n) as `fit.find_beaten` returns it."""
-        better, compared = (
-            sum_over_matches(self._sums.better),
-            sum_over_matches(self._sums.compared),
-        )
-        return find_beaten(self._sums.pairs, better, compared - better, len(self.results.bots))
+        worse = self._compared - self._better
+        return find_beaten(self._sums.pairs, self._better, worse, len(self.results.bots))
 
     def _open_ends(self, ratings: Iterable[Estimate]) -> list[Estimate]:
         """Return the estimates of all bots, with None for each end of an interval that no games limit.
@@ -329,11 +328,9 @@ class Analysis:
     @ComputedOnce
     def _covariance(self) -> Floats:
         """(n, n) the covariance of the ratings if all games were independent."""
-        compared, better = (
-            sum_over_matches(self._sums.compared),
-            sum_over_matches(self._sums.better),
+        return covariance(
+            self._sums.pairs, self._compared, self._better, self.ratings, self._settings
         )
-        return covariance(self._sums.pairs, compared, better, self.ratings, self._settings)
 
     def _chance_of_lead(self, first: int, second: int) -> float | None:
         lead, drawn, certainty = self._lead(first, second)
@@ -380,7 +377,7 @@ class Analysis:
         """For each ordered pair of bots that met: the results of the games with both bots."""
         bots, sums = self.results.bots, self._sums
         meetings, matches = sum_over_matches(sums.meetings), self._matches_of_pairs()
-        better = sum_over_matches(sums.better) / sum_over_matches(sums.compared)
+        better = self._better / self._compared
         met = {}
         for place, (first, second) in enumerate(sums.pairs.tolist()):
             games, draws = int(meetings[place]), int(sums.pair_draws[place])
