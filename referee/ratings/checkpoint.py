@@ -68,16 +68,14 @@ def rate_from_checkpoint(
     Raises ValueError if a game cannot be rated; see `Ratings.rate`.
     """
     sequence = _GameSequence(games, settings or Settings(), predecessors or {})
-    old = sorted(_read(checkpoint), key=lambda state: -state.games)
-    last = next(filter(sequence.matches, old), None)
-    begin = 0 if last is None else last.games
-    ratings = Ratings.from_table(
-        {} if last is None else last.ratings, settings, predecessors=predecessors
-    )
+    states = [*filter(sequence.matches, _read(checkpoint))]
+    nothing = _State(games=0, ratings={}, digest="")
+    last = max(states, key=lambda state: state.games, default=nothing)
+    begin = last.games
+    ratings = Ratings.from_table(last.ratings, settings, predecessors=predecessors)
     if len(sequence) - begin < _MIN_NEW_GAMES:
         sequence.rate(ratings, begin, len(sequence))
         return ratings, None
-    states = [*filter(sequence.matches, old)]
     for end in sorted(len(sequence) - before for before in _SAVE_DISTANCES):
         if end > begin:
             sequence.rate(ratings, begin, end)
