@@ -99,16 +99,13 @@ def _estimate_luck(whole: _WholeMatches) -> LuckFigures | None:
     middle = points.mean(axis=(1, 2), keepdims=True)
     by_bot = points.mean(axis=2, keepdims=True) - middle
     by_hand = points.mean(axis=1, keepdims=True) - middle
-    matches = len(points)
     if seats == 2:  # noqa: PLR2004 - in a 2 by 2 square, bots, seats and games leave no residuals
-        rest, repeated = _between_matches(whole.bots, by_bot[:, 0, 0] - by_bot[:, 1, 0])
+        rest = _between_matches(whole.bots, by_bot[:, 0, 0] - by_bot[:, 1, 0])
     else:
         left = points - by_bot - by_hand - whole.means_of_games()
-        rest, repeated = (
-            (left**2).sum(axis=(1, 2)) / ((seats - 1) * (seats - 2)),
-            np.ones(matches, dtype=bool),
-        )
-    if repeated.sum() < 2:  # noqa: PLR2004 - one match gives no interval
+        rest = (left**2).sum(axis=(1, 2)) / ((seats - 1) * (seats - 2))
+    usable = np.isfinite(rest)
+    if usable.sum() < 2:  # noqa: PLR2004 - one match gives no interval
         return None
     squares = np.stack(
         [
@@ -117,13 +114,13 @@ def _estimate_luck(whole: _WholeMatches) -> LuckFigures | None:
             rest,
         ],
         axis=1,
-    )[repeated]
+    )[usable]
     values, total = _shares(squares.mean(axis=0, keepdims=True), seats)
     if not total[0]:
         return None
     drawn, _ = _shares(Resampling.from_matches(len(squares)).means(squares), seats)
     if seats == 2:  # noqa: PLR2004 - see above
-        drawn = values + (drawn - values) * _widening(whole.bots[repeated])
+        drawn = values + (drawn - values) * _widening(whole.bots[usable])
     certainty = Certainty(np.full(3, float(len(squares))))
     hand, bots, other = (
         share.clip(0, 1) for share in certainty.percentile_intervals(values[0], drawn)
@@ -138,12 +135,12 @@ def _estimate_luck(whole: _WholeMatches) -> LuckFigures | None:
     )
 
 
-def _between_matches(pairs: Ints, leads: Floats) -> tuple[Floats, Flags]:
-    """Return for each match of two seats an estimate of the residual variance, and True if it is usable.
+def _between_matches(pairs: Ints, leads: Floats) -> Floats:
+    """Return for each match of two seats an estimate of the residual variance.
 
     Both bots of a match play both hands, so the hands do not change the lead. The leads of one pair of bots in
     several matches differ only by the residuals, so the variance of these leads is the residual variance. If a pair has
-    only one match, the estimate is not usable.
+    only one match, the estimate is NaN.
 
     Args:
         pairs: (M, 2) the bots of each match.
@@ -152,9 +149,8 @@ def _between_matches(pairs: Ints, leads: Floats) -> tuple[Floats, Flags]:
     pair, times = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)[1:]
     pair = pair.reshape(-1)
     mean = np.bincount(pair, leads) / times
-    repeated = times[pair] > 1
-    unbiased = times[pair] / np.maximum(times[pair] - 1, 1)
-    return (leads - mean[pair]) ** 2 * unbiased, repeated
+    unbiased = times / np.where(times > 1, times - 1, np.nan)
+    return (leads - mean[pair]) ** 2 * unbiased[pair]
 
 
 def _widening(pairs: Ints) -> float:

@@ -96,9 +96,9 @@ def test_share_of_luck_is_estimated(luck, seats):
 
 def test_residual_variance_of_two_seats_is_that_of_the_leads_of_a_pair():
     pairs, leads = np.array([[0, 1], [0, 1], [0, 2]]), np.array([0.0, 2.0, 5.0])
-    variances, usable = _between_matches(pairs, leads)
-    assert variances.tolist() == [2, 2, 0]
-    assert usable.tolist() == [True, True, False]
+    *known, unknown = _between_matches(pairs, leads).tolist()
+    assert known == [2, 2]
+    assert np.isnan(unknown)
 
 
 def test_intervals_of_luck_at_two_seats_allow_for_the_mean_of_each_pair(monkeypatch):
