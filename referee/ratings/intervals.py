@@ -103,10 +103,10 @@ class MatchSums:
         Args:
             among: (n,) the bots to count. Meetings with other bots are left out.
         """
-        inside = (among[self.pairs[:, 0]] & among[self.pairs[:, 1]]).astype(np.float64)
-        worse = self.compared - self.better
-        above, below = (self.better > 0).astype(np.float64), (worse > 0).astype(np.float64)
-        first, second = (_incidence(bot, inside, len(among)) for bot in self.pairs.T)
+        inside = np.flatnonzero(among[self.pairs].all(axis=1))
+        better, worse = self.better[:, inside], (self.compared - self.better)[:, inside]
+        above, below = (better > 0).astype(np.float64), (worse > 0).astype(np.float64)
+        first, second = (incidence(bot, len(among)).T for bot in self.pairs[inside].T)
         won, lost = above @ first + below @ second, below @ first + above @ second
         return (won > 0).sum(axis=0), (lost > 0).sum(axis=0)
 
@@ -153,15 +153,15 @@ def quotient(part: Floats, whole: Floats) -> Floats:
     return part / np.where(whole > 0, whole, np.nan)
 
 
-def _incidence(bot: Ints, values: Floats, bots: int) -> Matrix:
-    """Return the (P, n) matrix that has `values[p]` in row p and column `bot[p]`, and 0 elsewhere.
+def incidence(group: Ints, groups: int) -> Matrix:
+    """Return the matrix that has a row for each group and a column for each item: 1 where the item belongs to the group, else 0.
 
     Args:
-        bot: (P,) one bot of each pair.
-        values: (P,) a value for each pair.
-        bots: the number n of bots.
+        group: the group of each item, a number below `groups`.
+        groups: the number of groups.
     """
-    return sparse.csr_array((values, (np.arange(len(bot)), bot)), shape=(len(bot), bots))
+    items = len(group)
+    return sparse.csr_array((np.ones(items), (group, np.arange(items))), shape=(groups, items))
 
 
 class _Pairs:
@@ -291,9 +291,7 @@ class Resampling:
     @ComputedOnce
     def _members(self) -> Matrix:
         """(G, M) 1 where the match belongs to the group, else 0."""
-        matches = len(self.group)
-        shape = len(self.counts), matches
-        return sparse.csr_array((np.ones(matches), (self.group, np.arange(matches))), shape=shape)
+        return incidence(self.group, len(self.counts))
 
 
 def _group(matches: int, rng: np.random.Generator) -> tuple[Ints, int]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from referee.ratings.intervals import Certainty, Estimate, Matrix, Resampling
+from referee.ratings.intervals import Certainty, Estimate, Resampling, incidence
 from referee.result_columns import NOBODY, Flags, Floats, Ints, ResultColumns
 
 
@@ -127,21 +127,15 @@ def _leads_on_machines(
         resampling: resamples of all matches.
     """
     own, place = np.unique(match, return_inverse=True)
-    by_match = _incidence(place, np.arange(len(match)), (len(own), len(match)))
+    by_match = incidence(place, len(own))
     centred = here - (by_match @ here / by_match.sum(axis=1)[:, None])[place]
     products = np.asarray(by_match @ (centred * points[:, None]))
     squares = np.asarray(by_match @ centred**2)
     sums = sparse.csr_array(np.concatenate([products, squares], axis=1))
-    among_all = _incidence(own, np.arange(len(own)), (len(resampling.group), len(own)))
-    drawn = resampling.sums(among_all @ sums)  # (B, 2 K)
+    drawn = resampling.sums(incidence(own, len(resampling.group)) @ sums)  # (B, 2 K)
     above, below = np.split(drawn, 2, axis=1)
     matches = (squares > 0).sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):  # perhaps no match counts
         values, leads = products.sum(axis=0) / squares.sum(axis=0), above / below
     certainty = Certainty(matches.astype(np.float64))
     return matches.tolist(), certainty.mean_intervals(values, leads)
-
-
-def _incidence(rows: Ints, columns: Ints, shape: tuple[int, int]) -> Matrix:
-    """Return a matrix that has 1 at each position (`rows[i]`, `columns[i]`), and 0 elsewhere."""
-    return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
