@@ -288,30 +288,16 @@ class Point(NamedTuple):
 
 
 def rating_history(
-    games: Iterable[GameResult],
-    bot: str,
-    settings: Settings | None = None,
-    *,
-    predecessors: Mapping[str, str] | None = None,
+    games: Iterable[GameResult], bot: str, *, predecessors: Mapping[str, str] | None = None
 ) -> dict[str, list[Point]]:
     """Return by ruleset the rating of a bot after each round in which it played.
 
     `games` must be the games of all bots, not only those of `bot`, in schedule order; see `Ratings`.
     """
-    return rating_histories(games, settings, predecessors=predecessors).get(bot, {})
-
-
-def rating_histories(
-    games: Iterable[GameResult],
-    settings: Settings | None = None,
-    *,
-    predecessors: Mapping[str, str] | None = None,
-) -> Histories:
-    """Return the `rating_history` of every bot."""
-    histories = RatingHistories(settings, predecessors=predecessors)
+    histories = RatingHistories(predecessors=predecessors)
     for game in games:
         histories.add(game)
-    return histories.histories()
+    return histories.histories().get(bot, {})
 
 
 Histories = dict[str, dict[str, list[Point]]]
@@ -322,15 +308,11 @@ class RatingHistories:
     """The rating histories of all bots after all games added so far.
 
     Args:
-        settings: see `Ratings`.
         predecessors: see `Ratings`.
     """
 
-    def __init__(
-        self, settings: Settings | None = None, *, predecessors: Mapping[str, str] | None = None
-    ) -> None:
-        self._settings = settings
-        self._ratings = Ratings(settings, predecessors=predecessors)
+    def __init__(self, *, predecessors: Mapping[str, str] | None = None) -> None:
+        self._ratings = Ratings(predecessors=predecessors)
         self._played = Counter[tuple[str, str]]()
         self._points: defaultdict[tuple[str, str], list[Point]] = defaultdict(list)
 
@@ -349,9 +331,8 @@ class RatingHistories:
 
     def copy(self, *, predecessors: Mapping[str, str] | None = None) -> RatingHistories:
         """Return a copy that continues with `predecessors`."""
-        other = RatingHistories(self._settings, predecessors=predecessors)
-        table = self._ratings.table()
-        other._ratings = Ratings.from_table(table, self._settings, predecessors=predecessors)
+        other = RatingHistories(predecessors=predecessors)
+        other._ratings = Ratings.from_table(self._ratings.table(), predecessors=predecessors)
         other._played = self._played.copy()
         other._points.update({key: list(points) for key, points in self._points.items()})
         return other

@@ -14,7 +14,7 @@ import pytest
 from hand_made import game_result
 
 from referee.ratings import checkpoint
-from referee.ratings.trueskill import Ratings, rate, rating_histories
+from referee.ratings.trueskill import RatingHistories, Ratings, rate
 from referee.reports.selection import GameFilter
 from referee.result_columns import ResultColumns
 from referee.web import background, cache
@@ -64,7 +64,10 @@ def games(count):
 
 
 def expected_histories(league):
-    return rating_histories(league.games, predecessors=GameFilter().predecessors(league))
+    histories = RatingHistories(predecessors=GameFilter().predecessors(league))
+    for game in league.games:
+        histories.add(game)
+    return histories.histories()
 
 
 @pytest.fixture(autouse=True)
