@@ -198,11 +198,6 @@ class Ratings:
         self._model = Model(self._settings)
         self._ratings: dict[str, dict[str, Rating]] = {}
 
-    @property
-    def prior(self) -> Rating:
-        """The rating of a bot that has not played."""
-        return self._model.prior
-
     def add(self, game: GameResult) -> None:
         """Rate one game. Raises ValueError in the same cases as `rate`."""
         self.rate(game.ruleset, game.bots, game.ranks)
@@ -232,7 +227,8 @@ class Ratings:
         before = self._predecessors.get(bot)
         while before is not None and before not in ratings:
             before = self._predecessors.get(before)
-        return self.prior if before is None else Rating(ratings[before].mu, self.prior.sigma)
+        prior = self._model.prior
+        return prior if before is None else Rating(ratings[before].mu, prior.sigma)
 
     def rating(self, ruleset: str, bot: str) -> Rating:
         """Return the rating of a bot. Raises KeyError if the bot has not played by this ruleset."""

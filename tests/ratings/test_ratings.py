@@ -34,7 +34,7 @@ def test_rulesets_are_rated_separately():
 
 def test_no_games_no_ratings():
     assert rate([]) == {}
-    assert Ratings().prior == Rating(25.0, 25 / 3)
+    assert Model(Settings()).prior == Rating(25.0, 25 / 3)
 
 
 def test_games_build_on_each_other():
