@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, groupby, product
-from math import fsum
+from statistics import fmean
 from typing import NamedTuple, Self
 
 import trueskill
@@ -163,11 +163,9 @@ def _balanced_orders(size: int) -> list[tuple[int, ...]]:
 
 
 def _mean(ratings: Sequence[Rating]) -> Rating:
-    """Return the means of mu and sigma. `fsum` rounds only once, so the order of `ratings` does not matter."""
-    count = len(ratings)
+    """Return the means of mu and sigma. `fmean` rounds the sum only once, so the order of `ratings` does not matter."""
     return Rating(
-        fsum(rating.mu for rating in ratings) / count,
-        fsum(rating.sigma for rating in ratings) / count,
+        fmean([rating.mu for rating in ratings]), fmean([rating.sigma for rating in ratings])
     )
 
 
