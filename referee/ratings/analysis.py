@@ -187,7 +187,7 @@ class Analysis:
         if not size.any():
             return np.ones(len(size), dtype=bool)
         largest: Flags = linked[size.argmax()]
-        won, lost = self._sums.count_decided(largest)
+        won, lost = self._sums.count_above_and_below(largest)
         often = largest & (won >= _OFTEN) & (lost >= _OFTEN)
         return often if often.sum() > 1 else largest
 

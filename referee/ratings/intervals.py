@@ -95,7 +95,7 @@ class MatchSums:
     pair_draws: Ints
     """(P,) number of meetings in which both bots had the same rank."""
 
-    def count_decided(self, among: Flags) -> tuple[Ints, Ints]:
+    def count_above_and_below(self, among: Flags) -> tuple[Ints, Ints]:
         """Return in how many matches each bot ranked above another bot, and in how many it ranked below another bot.
 
         A tie counts as above and as below. Both arrays have the shape (n,).
