@@ -58,12 +58,15 @@ def fit(
     limit = 2 * scale
     precision = settings.sigma**-2
     first, second = pairs[:, 0], pairs[:, 1]
+    rows, bots = np.arange(len(pairs)), priors.shape[1]
+    signs = np.zeros((len(pairs), bots))  # of the bots in the lead of each pair
+    signs[rows, first], signs[rows, second] = 1, -1
     skills = priors.copy() if start is None else np.broadcast_to(start, priors.shape).copy()
     for _ in range(_STEPS):
         lead = (skills[:, first] - skills[:, second]) / scale
         pull, bend = _derive(lead, compared, better, scale)
-        slope = precision * (priors - skills) + _sum_pulls(first, second, pull, skills.shape[1])
-        curvature = _curvature(first, second, bend, skills.shape[1], precision)
+        slope = precision * (priors - skills) + pull @ signs
+        curvature = _curvature(first, second, bend, bots, precision)
         step = np.linalg.solve(curvature, slope[:, :, None])[:, :, 0]
         skills += np.clip(step, -limit, limit)
         if np.abs(step).max(initial=0.0) <= within:
@@ -142,18 +145,6 @@ def _derive(lead: Floats, compared: Floats, better: Floats, scale: float) -> tup
     pull = (better * win - worse * loss) / scale
     bend = (better * win * (win + lead) + worse * loss * (loss - lead)) / scale**2
     return pull, bend
-
-
-def _sum_pulls(first: Ints, second: Ints, pull: Floats, bots: int) -> Floats:
-    """Return the (B, n) sums of `pull` over the pairs of each bot.
-
-    `pull` has the (B, P) derivatives of the log likelihood with respect to the lead of each pair. The value of a
-    pair is added for its first bot and subtracted for its second bot.
-    """
-    incidence = np.zeros((len(first), bots))
-    rows = np.arange(len(first))
-    incidence[rows, first], incidence[rows, second] = 1, -1
-    return pull @ incidence
 
 
 def _curvature(first: Ints, second: Ints, bend: Floats, bots: int, precision: float) -> Floats:
