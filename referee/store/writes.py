@@ -59,18 +59,8 @@ def add_tournament(
     table = schema.tournaments
     if connection.scalar(select(table.c.id).where(table.c.name == tournament.name)) is not None:
         raise UserError(f"tournament {tournament.name!r} is already stored")
-    tournament_id = _insert(
-        connection,
-        insert(table).values(
-            name=tournament.name,
-            created_at_us=tournament.created_at_us,
-            config=tournament.config,
-            seed=tournament.seed,
-            commitment=tournament.commitment,
-            terms=tournament.terms,
-        ),
-    )
-    _add_schedule(connection, tournament_id, schedule)
+    key = _insert(connection, insert(table).values(asdict(tournament)))
+    _add_schedule(connection, key, schedule)
 
 
 def add_extension(
@@ -313,9 +303,7 @@ def _machine_id(connection: Connection, machine: Machine) -> int:
     same = (table.c.host == machine.host) & (table.c.cpu == machine.cpu)
     key = connection.scalar(select(table.c.id).where(same))
     if key is None:
-        new = insert(table).values(host=machine.host, cpu=machine.cpu)
-        key = connection.scalar(new.returning(table.c.id))
-    assert key is not None  # noqa: S101 - the row was inserted
+        return _insert(connection, insert(table).values(host=machine.host, cpu=machine.cpu))
     return int(key)
 
 
