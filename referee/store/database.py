@@ -18,7 +18,7 @@ from sqlalchemy import URL, Connection, Engine, inspect, text
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnectionError
 
-from referee.errors import RefereeError, StoreError, UserError
+from referee.errors import StoreError, UserError
 from referee.store import schema
 from referee.store.backends import SQLITE
 from referee.store.postgres import Postgres
@@ -152,18 +152,15 @@ class Database:
         the table, if a text is not Unicode, or if another referee has taken the lock that this process held.
         """
         self.check_writable()
-        try:
-            self._backend.renew_lock()
-            with self._backend.writing.begin() as connection:
-                yield connection
-        except IntegrityError as error:
-            raise UserError(self._message(error)) from error
-        except DatabaseError as error:
-            raise StoreError(self._message(error)) from error
-        except NoConnectionError as error:
-            raise self._no_connection() from error
-        except UnicodeEncodeError as error:
-            raise self._not_unicode(error) from error
+        with self._translate_errors():
+            try:
+                self._backend.renew_lock()
+                with self._backend.writing.begin() as connection:
+                    yield connection
+            except IntegrityError as error:
+                raise UserError(self._message(error)) from error
+            except DatabaseError as error:
+                raise StoreError(self._message(error)) from error
 
     def check_writable(self) -> None:
         """Raise StoreError if the database was opened for reading only."""
@@ -237,25 +234,17 @@ class Database:
         try:
             yield
         except DatabaseError as error:
-            raise self._translated(error) from error
+            is_open = self._was_open or not self._backend.is_open_failure(error)
+            failed = isinstance(error, OperationalError) and is_open
+            raise (StoreError if failed else UserError)(self._message(error)) from error
         except NoConnectionError as error:
-            raise self._no_connection() from error
+            message = f"{self.where}: all connections are in use; try again later"
+            raise StoreError(message) from error
         except UnicodeEncodeError as error:
-            raise self._not_unicode(error) from error
-
-    def _translated(self, error: DatabaseError) -> RefereeError:
-        is_open = self._was_open or not self._backend.is_open_failure(error)
-        failed = isinstance(error, OperationalError) and is_open
-        return (StoreError if failed else UserError)(self._message(error))
+            raise UserError(f"{self.where}: {error.object!r} is not Unicode") from error
 
     def _message(self, error: DatabaseError) -> str:
         return f"{self.where}: {self._backend.explain(error)}"
-
-    def _no_connection(self) -> StoreError:
-        return StoreError(f"{self.where}: all connections are in use; try again later")
-
-    def _not_unicode(self, error: UnicodeEncodeError) -> UserError:
-        return UserError(f"{self.where}: {error.object!r} is not Unicode")
 
 
 def write_patiently(write: Callable[[], None]) -> None:
