@@ -86,14 +86,7 @@ class League:
         used, or if a newer version of the referee made the league. Raises StoreError if the database fails, for
         example because it is locked or the disk is full.
         """
-        database = _database(folder, db)
-        league = cls(folder, database, None if db is None else url_without_password(db))
-        try:
-            league._prepare(create=create)
-        except RefereeError:
-            database.close()
-            raise
-        return league
+        return cls._open(folder, db, create=create, read_only=False)
 
     @classmethod
     def open_read_only(cls, folder: Path, *, db: str | None = None) -> Self:
@@ -107,12 +100,25 @@ class League:
         Raises UserError if there is no league, if the database cannot be used, or if its schema is not the one of
         this version of the referee. Raises StoreError if the database fails. Arguments: see `open`.
         """
-        database = _database(folder, db, read_only=True)
+        return cls._open(folder, db, create=False, read_only=True)
+
+    @classmethod
+    def _open(cls, folder: Path, db: str | None, *, create: bool, read_only: bool) -> Self:
+        database = _database(folder, db, read_only=read_only)
         league = cls(folder, database, None if db is None else url_without_password(db))
         try:
-            if not database.has_league():
-                raise league._missing_error()
-            database.check_revision()
+            there = database.has_league()
+            if create:
+                _make(folder)
+            elif not there:
+                option = "--league" if db is None else "--db"
+                raise UserError(
+                    f"{league.where}: there is no league here; `referee tournament run FILE` makes one, or choose another with {option}"
+                )
+            if read_only:
+                database.check_revision()
+            else:
+                database.upgrade()
         except RefereeError:
             database.close()
             raise
@@ -129,21 +135,6 @@ class League:
             text = text.removeprefix(f"{place}: ")
         folder = re.escape(f"{self.folder}{os.sep}")
         return re.sub(rf"(?<![^\s'\"(]){folder}", "", text)  # not in the middle of another path
-
-    def _prepare(self, *, create: bool) -> None:
-        """Create or migrate the league; see `open`."""
-        there = self._database.has_league()
-        if create:
-            _make(self.folder)
-        elif not there:
-            raise self._missing_error()
-        self._database.upgrade()
-
-    def _missing_error(self) -> UserError:
-        option = "--league" if self.db is None else "--db"
-        return UserError(
-            f"{self.where}: there is no league here; `referee tournament run FILE` makes one, or choose another with {option}"
-        )
 
     def __enter__(self) -> Self:
         return self
