@@ -9,7 +9,7 @@ In the shapes below, G is the number of games and S the number of seats of the l
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
 import numpy as np
@@ -106,18 +106,8 @@ class ResultColumns:
 
         `games` is a mask, an array of row numbers, or a slice. `bots` and `rulesets` do not change, and matches keep their numbers.
         """
-        return replace(
-            self,
-            ruleset=self.ruleset[games],
-            match=self.match[games],
-            bot=self.bot[games],
-            score=self.score[games],
-            rank=self.rank[games],
-            forfeited=self.forfeited[games],
-            strikes=self.strikes[games],
-            machine=self.machine[games],
-            fresh_deal=self.fresh_deal[games],
-        )
+        columns = {field.name for field in fields(self)} - {"bots", "rulesets"}
+        return replace(self, **{column: getattr(self, column)[games] for column in columns})
 
     def by_ruleset(self) -> dict[str, ResultColumns]:
         """Return the games of each ruleset by the ruleset's name, sorted by name.
