@@ -216,22 +216,6 @@ class ListedGame:
     summary: StoredGame
 
 
-@dataclass(frozen=True, slots=True)
-class GamePlace:
-    """The place of a game in its tournament, and what may be shown of the game."""
-
-    tournament: str | None
-    """Name of the tournament; None for a game outside tournaments."""
-    match: int | None
-    """Number of the match in the tournament; None for a game outside tournaments."""
-    deal_played: bool
-    """True if all games with the deal of this game are stored. Until then, a replay would reveal the deal. Also
-    True for a game outside tournaments."""
-    seed_published: bool
-    """True if the seed of the deal is public. A tournament and each of its extensions have a seed of their own, which is
-    public when all games with that seed are played. Also True for a game outside tournaments."""
-
-
 def escape_nul(text: str) -> str:
     r"""Return `text` with each NUL character replaced by the four characters `\x00`.
 

@@ -1,4 +1,4 @@
-"""Find the played games that fit a `GameChoice`, and the place of one game in its tournament.
+"""Find the played games that fit a `GameChoice`, and tell whether the deal of a game is played.
 
 The caller opens the transaction. Each public function implements the method of `League` with the same name.
 
@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from referee.errors import NotFoundError
 from referee.records import GameResult
-from referee.store import GameChoice, GamePlace, ListedGame, queries, schema
+from referee.store import GameChoice, ListedGame, queries, schema
 
 
 def find_games(
@@ -118,31 +118,18 @@ def _conditions_on_seats_and_faults(
     return [schema.results.c.game_id.in_(keys) for keys in found]
 
 
-def place_of(connection: Connection, game_id: str, where: str) -> GamePlace:
-    """See `League.place_of`."""
+def is_deal_played(connection: Connection, game_id: str, where: str) -> bool:
+    """See `League.is_deal_played`."""
     game, match, result = schema.games.c, schema.matches.c, schema.results.c
-    tournament, extension = schema.tournaments.c, schema.extensions.c
     row = connection.execute(
-        select(
-            match.id,
-            match.tournament_id,
-            match.number,
-            match.deal_id,
-            tournament.name,
-            tournament.finished_at_us,
-            result.game_id,
-        )
-        .select_from(
-            schema.games.outerjoin(schema.results)
-            .outerjoin(schema.matches, match.id == game.match_id)
-            .outerjoin(schema.tournaments, tournament.id == match.tournament_id)
-        )
+        select(match.id, match.deal_id)
+        .select_from(schema.games.outerjoin(schema.matches))
         .where(game.name == game_id)
     ).one_or_none()
     if row is None:
         raise NotFoundError(f"{where}: there is no game {game_id!r}")
-    if row.name is None:
-        return GamePlace(None, None, deal_played=True, seed_published=True)
+    if row.id is None:
+        return True
     with_deal = game.name == game_id if row.deal_id is None else game.match_id == row.id
     missing = (
         select(game.id)
@@ -150,16 +137,4 @@ def place_of(connection: Connection, game_id: str, where: str) -> GamePlace:
         .where(with_deal, result.game_id.is_(None))
         .limit(1)
     )
-    part = connection.execute(
-        select(extension.finished_at_us)
-        .where(extension.tournament_id == row.tournament_id, extension.first_match <= row.number)
-        .order_by(extension.first_match.desc())
-        .limit(1)
-    ).one_or_none()
-    finished_at_us = row.finished_at_us if part is None else part.finished_at_us
-    return GamePlace(
-        row.name,
-        row.number,
-        deal_played=connection.scalar(missing) is None,
-        seed_published=finished_at_us is not None,
-    )
+    return connection.scalar(missing) is None

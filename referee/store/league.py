@@ -17,7 +17,6 @@ from referee.records import BotId, ChargedFault, GameRecord, GameResult, Schedul
 from referee.store import (
     FaultCount,
     GameChoice,
-    GamePlace,
     ListedGame,
     NewExtension,
     NewTournament,
@@ -440,13 +439,13 @@ class League:
         with self._database.reading() as connection:
             return game_lists.last_results(connection, choice, limit)
 
-    def place_of(self, game_id: str) -> GamePlace:
-        """Return the place of a game in its tournament, whether or not it is played.
+    def is_deal_played(self, game_id: str) -> bool:
+        """Return True if all games with the deal of a game are stored. Until then, a replay would reveal the deal.
 
-        Raises NotFoundError if the league has no game with this id.
+        Also return True for a game outside tournaments. Raises NotFoundError if the league has no game with this id.
         """
         with self._database.reading() as connection:
-            return game_lists.place_of(connection, game_id, self.where)
+            return game_lists.is_deal_played(connection, game_id, self.where)
 
     def faults(
         self, *, tournament: str | None = None, bot: str | None = None, limit: int | None = None

@@ -393,7 +393,7 @@ class LeagueViews:
 
         If `spoilers` is True, always return False. Otherwise, raise NotFoundError if the league has no game with this id.
         """
-        return not (self.spoilers or self.league.place_of(game_id).deal_played)
+        return not (self.spoilers or self.league.is_deal_played(game_id))
 
     def board(self, game_id: str) -> dict[str, Any]:
         """Return the data of a replay, as `board_data` does.

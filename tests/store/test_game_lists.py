@@ -1,4 +1,4 @@
-"""Test that pages of games have the chosen games, newest first, and that the place of a game is known."""
+"""Test that pages of games have the chosen games, newest first, and that the league knows whether the deal of a game is played."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from records import add_bot, bot, faulty, filled, played
 from referee.errors import NotFoundError
 from referee.records import BotId
 from referee.schedule import Deals
-from referee.store import GameChoice, GamePlace, NewExtension
+from referee.store import GameChoice
 from referee.store.league import League
 
 ALL = GameChoice()
@@ -194,53 +194,26 @@ def test_deal_is_played_when_all_games_of_its_match_are_stored(league):
     match = [row for row in rows if row.match == rows[0].match]
     assert len(match) > 1
     league.add_games(map(played, match[1:]))
-    before = GamePlace("cup", match[0].match, deal_played=False, seed_published=False)
-    assert [league.place_of(row.game_id) for row in match] == [before] * len(match)
+    assert not any(league.is_deal_played(row.game_id) for row in match)
     league.add_game(played(match[0]))
-    after = replace(before, deal_played=True)
-    assert [league.place_of(row.game_id) for row in match] == [after] * len(match)
-    assert not league.place_of(rows[-1].game_id).deal_played
+    assert all(league.is_deal_played(row.game_id) for row in match)
+    assert not league.is_deal_played(rows[-1].game_id)
 
 
 def test_fresh_deal_is_played_when_its_game_is_stored(league):
     first, second, *_ = filled(league, kind=Deals.FRESH)
     assert first.match == second.match
     league.add_game(played(first))
-    assert league.place_of(first.game_id).deal_played
-    assert not league.place_of(second.game_id).deal_played
+    assert league.is_deal_played(first.game_id)
+    assert not league.is_deal_played(second.game_id)
 
 
-def test_seed_is_published_with_the_last_game_of_its_part(league):
-    rows = filled(league, matches=1)
-    more = [
-        replace(
-            row,
-            index=row.index + len(rows),
-            match=row.match + rows[-1].match + 1,
-            deal_id=f"{row.deal_id}+",
-            game_id=f"{row.game_id}+",
-        )
-        for row in rows
-    ]
-    league.add_extension("cup", NewExtension(5, 1, more[0].match, b"x" * 32, "c", "t"), more)
-
-    def published():
-        return [league.place_of(row.game_id).seed_published for row in (rows[0], more[0])]
-
-    assert published() == [False, False]
-    league.add_games(map(played, more))
-    assert published() == [False, True]
-    league.add_games(map(played, rows))
-    assert published() == [True, True]
-
-
-def test_game_outside_tournaments_has_no_place_and_no_secret(league):
+def test_deal_of_a_game_outside_tournaments_is_played(league):
     rows = filled(league)
     league.add_game(replace(played(rows[1]), game_id="play-1"))
-    place = league.place_of("play-1")
-    assert place == GamePlace(None, None, deal_played=True, seed_published=True)
+    assert league.is_deal_played("play-1")
 
 
-def test_place_of_an_unknown_game_is_refused(league):
+def test_deal_of_an_unknown_game_is_refused(league):
     with pytest.raises(NotFoundError, match="there is no game 'cup-999'"):
-        league.place_of("cup-999")
+        league.is_deal_played("cup-999")

@@ -246,7 +246,7 @@ def test_a_game_comes_back_whole(league):
 
 def test_nothing_is_found_by_a_nul_character(league):
     league.add_game(played(filled(league)[0]))
-    for find in (league.record, league.place_of, league.tournament):
+    for find in (league.record, league.is_deal_played, league.tournament):
         with pytest.raises(NotFoundError):
             find("cup-1\0")
     assert league.games(tournament="cup\0") == []

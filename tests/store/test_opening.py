@@ -195,7 +195,7 @@ def test_text_that_is_not_unicode_is_refused(tmp_path, db):
             pytest.raises(UserError, match=r": '\\udcff' is not Unicode"),
             league.one_moment(),
         ):
-            league.place_of("\udcff")
+            league.is_deal_played("\udcff")
 
 
 MAKE = """

@@ -148,11 +148,11 @@ def test_report_reads_and_replays_each_game_once(league, tmp_path, monkeypatch):
 
     monkeypatch.setattr(_Report, "_list_pages", lambda *_: {})
     monkeypatch.setattr(pages, "board_data", count("board_data", pages.board_data))
-    for name in ("place_of", "record"):
+    for name in ("is_deal_played", "record"):
         monkeypatch.setattr(league, name, count(name, getattr(league, name)))
     games = write_report(LeagueViews(league), "cup", tmp_path / "pages").replays
     assert games > 1
-    assert calls == {"board_data": games, "place_of": games, "record": games}
+    assert calls == {"board_data": games, "is_deal_played": games, "record": games}
 
 
 @pytest.mark.extended("writes more reports")
