@@ -21,6 +21,7 @@ from referee.reports.formats import (
     moment,
     percent,
     quoted,
+    row_from,
     visible,
 )
 from referee.store import FaultCount, StoredBot, StoredUsage
@@ -155,18 +156,13 @@ def bot_rows(
         strikes[each.bot] += each.strikes
         forfeits[each.bot] += each.forfeits
     return tuple(
-        BotRow(
+        row_from(
+            BotRow,
+            row,
             bot=(name := str(row.bot)),
-            language=row.language,
-            author=row.author,
-            added_at_us=row.added_at_us,
-            checked_at_us=row.checked_at_us,
-            retired_at_us=row.retired_at_us,
             games=games.get(name, 0),
             strikes=strikes[name],
             forfeits=forfeits[name],
-            folder=row.folder,
-            content_hash=row.content_hash,
         )
         for row in bots
     )
@@ -175,14 +171,14 @@ def bot_rows(
 def log_rows(faults: Iterable[ChargedFault]) -> tuple[LogRow, ...]:
     """Return a row for each fault, in the given order."""
     return tuple(
-        LogRow(
+        row_from(
+            LogRow,
+            each.fault.evidence,
             game_id=each.game_id,
             bot=each.bot,
             move=each.fault.move,
             cause=each.fault.cause.value,
             forfeit=each.fault.forfeit,
-            detail=each.fault.evidence.detail,
-            stderr_tail=each.fault.evidence.stderr_tail,
         )
         for each in faults
     )
@@ -205,13 +201,7 @@ def fault_rows(faults: Iterable[FaultCount]) -> tuple[FaultRow, ...]:
     """Return a row for each bot and cause, sorted by bot, then by cause in the order of `Cause`."""
     order = list(Cause)
     return tuple(
-        FaultRow(
-            bot=each.bot,
-            cause=each.cause.value,
-            strikes=each.strikes,
-            forfeits=each.forfeits,
-            games=each.games,
-        )
+        row_from(FaultRow, each, cause=each.cause.value)
         for each in sorted(faults, key=lambda each: (each.bot, order.index(each.cause)))
     )
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from referee.clocks import SECOND_US, Clocks
 from referee.records import Fault, GameRecord, GameResult, Machine, Move, Usage
-from referee.reports.formats import NOTHING, Column, duration, moment
+from referee.reports.formats import NOTHING, Column, duration, moment, row_from
 from referee.rules.actions import Action, Choice, DrawDisplay, Play
 from referee.rules.ruleset import Ruleset
 
@@ -103,15 +103,11 @@ class ChargeRow:
 def game_rows(games: Iterable[GameResult]) -> tuple[GameRow, ...]:
     """Return a row for each game, in the given order."""
     return tuple(
-        GameRow(
-            game_id=game.game_id,
-            ruleset=game.ruleset,
+        row_from(
+            GameRow,
+            game,
             round=game.round if game.tournament else None,
             match=game.match_key if game.tournament else None,
-            bots=game.bots,
-            scores=game.scores,
-            ranks=game.ranks,
-            forfeited=game.forfeited,
         )
         for game in games
     )
@@ -119,15 +115,13 @@ def game_rows(games: Iterable[GameResult]) -> tuple[GameRow, ...]:
 
 def game_head(record: GameRecord) -> GameHead:
     """Return the values that belong to a game as a whole."""
-    return GameHead(
-        game_id=record.game_id,
+    return row_from(
+        GameHead,
+        record,
         ruleset=record.ruleset.name,
         termination=record.termination.value,
         decisions=len(record.moves),
-        duration_us=record.duration_us,
-        started_at_us=record.started_at_us,
         clocks=_clocks_text(record.clocks),
-        isolation=record.isolation,
         machine=None if record.machine is None else _machine_text(record.machine),
     )
 
@@ -140,17 +134,14 @@ def seat_rows(record: GameRecord) -> tuple[SeatRow, ...]:
 def charge_rows(record: GameRecord) -> tuple[ChargeRow, ...]:
     """Return a row for each fault, in the order of the record."""
     return tuple(
-        ChargeRow(
+        row_from(
+            ChargeRow,
+            fault.evidence,
             move=fault.move,
             seat=fault.seat,
             bot=record.names[fault.seat],
             cause=fault.cause.value,
             forfeit=fault.forfeit,
-            detail=fault.evidence.detail,
-            exit_code=fault.evidence.exit_code,
-            signal=fault.evidence.signal,
-            elapsed_us=fault.evidence.elapsed_us,
-            stderr_tail=fault.evidence.stderr_tail,
         )
         for fault in record.faults
     )

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 from referee.ratings.intervals import Estimate
 from referee.ratings.trueskill import Point, Rating
 from referee.records import GameResult
-from referee.reports.formats import Column, chance, decimal, estimate, percent, percent_estimate
+from referee.reports.formats import (
+    Column,
+    chance,
+    decimal,
+    estimate,
+    percent,
+    percent_estimate,
+    row_from,
+)
 from referee.rules.game import competition_ranks
 
 if TYPE_CHECKING:  # numpy and scipy take a while to load
@@ -96,23 +104,18 @@ def rating_rows(
     ranks = competition_ranks([(ratings[bot].conservative, ratings[bot].mu) for bot in figures])
     table = sorted(zip(ranks, figures, strict=True), key=lambda place: place[0])
     return [
-        RatingRow(
+        row_from(
+            RatingRow,
+            figures[bot],
             ruleset=ruleset,
             rank=rank,
-            bot=bot,
             mu=ratings[bot].mu,
             sigma=ratings[bot].sigma,
             rating=ratings[bot].conservative,
             fit=figures[bot].rating,
             ahead=analysis.chance_of_lead(bot, below[1]) if below else None,
-            games=figures[bot].games,
-            matches=figures[bot].matches,
-            wins=figures[bot].wins,
             won=figures[bot].win_share,
-            points=figures[bot].points,
-            score=figures[bot].score,
             strikes=strikes.get(bot, 0),
-            forfeits=figures[bot].forfeits,
         )
         for (rank, bot), below in zip_longest(table, table[1:])
     ]
@@ -216,20 +219,18 @@ def _rows(
     rated = {bot: ratings[bot] for bot in sorted(by_bot)}
     ranks = competition_ranks([(rating.conservative, rating.mu) for rating in rated.values()])
     rows = [
-        StandingRow(
+        row_from(
+            StandingRow,
+            by_bot[bot],
             ruleset=ruleset,
             rank=rank,
             bot=bot,
             mu=rating.mu,
             sigma=rating.sigma,
             rating=rating.conservative,
-            games=by_bot[bot].games,
             matches=len(by_bot[bot].matches),
-            wins=by_bot[bot].wins,
             won=by_bot[bot].wins / by_bot[bot].games,
             score=by_bot[bot].points / by_bot[bot].games,
-            strikes=by_bot[bot].strikes,
-            forfeits=by_bot[bot].forfeits,
         )
         for rank, (bot, rating) in zip(ranks, rated.items(), strict=True)
     ]

@@ -14,7 +14,7 @@ from typing import Annotated, NamedTuple
 from referee.clocks import SECOND_US
 from referee.errors import RefereeError, UserError
 from referee.records import ScheduledGame
-from referee.reports.formats import Column, decimal, duration, moment, percent
+from referee.reports.formats import Column, decimal, duration, moment, percent, row_from
 from referee.store import RoundProgress, StoredHost, StoredMachine, StoredTournament
 from referee.tournament.config import from_canonical_json
 
@@ -107,12 +107,7 @@ class NextGameRow:
 
 def next_game_rows(games: Iterable[ScheduledGame]) -> tuple[NextGameRow, ...]:
     """Return a row for each game, in the given order."""
-    return tuple(
-        NextGameRow(
-            game=game.game_id, round=game.round, match=game.match, lane=game.lane, bots=game.bots
-        )
-        for game in games
-    )
+    return tuple(row_from(NextGameRow, each, game=each.game_id) for each in games)
 
 
 def tournament_rows(
@@ -141,29 +136,21 @@ def _tournament_row(tournament: StoredTournament) -> TournamentRow:
         raise RefereeError(
             f"tournament {tournament.name} is damaged: its configuration: {error}"
         ) from error
-    return TournamentRow(
+    return row_from(
+        TournamentRow,
+        tournament,
         tournament=tournament.name,
         rulesets=tuple(dict.fromkeys(stage.ruleset.name for stage in config.stages)),
         bots=len(config.bots),
         done=tournament.stored,
-        games=tournament.games,
         share=tournament.stored / tournament.games,
-        stopped_after=tournament.stopped_after,
-        created_at_us=tournament.created_at_us,
     )
 
 
 def machine_status_rows(machines: Iterable[StoredMachine]) -> tuple[MachineStatusRow, ...]:
     """Return a row for each machine."""
     return tuple(
-        MachineStatusRow(
-            host=machine.host,
-            cpu=machine.cpu,
-            games=machine.games,
-            games_per_s=machine.games_per_s,
-            last_game_at_us=machine.last_us,
-        )
-        for machine in machines
+        row_from(MachineStatusRow, each, last_game_at_us=each.last_us) for each in machines
     )
 
 
