@@ -215,10 +215,10 @@ def machine_rows(
             MachineRow,
             each,
             ruleset=ruleset,
-            host=known[each.machine].host,
-            cpu=known[each.machine].cpu,
-            speed=known[each.machine].speed,
-            noise=known[each.machine].noise,
+            host=(machine := known[each.machine]).host,
+            cpu=machine.cpu,
+            speed=machine.speed,
+            noise=machine.noise,
             points_more=each.lead,
         )
         for each in found
