@@ -135,7 +135,7 @@ class LogRow:
     move: Annotated[int, Column("move", right=True)]
     """Number of moves in the game before the fault."""
     cause: Annotated[str, Column("cause")]
-    forfeit: Annotated[bool, Column("forfeit", show=lambda yes: "yes" if yes else "no")]
+    forfeit: Annotated[bool, Column("forfeit")]
     detail: Annotated[str, Column("detail", wrap=True)]
     stderr_tail: Annotated[str, Column("stderr tail", data_only=True)]
     """The last output of the process on standard error."""

@@ -79,10 +79,10 @@ def quoted(output: str) -> str:
 
 
 def plain(value: object) -> str:
-    """Return a value as text. A tuple becomes its values with spaces between them; an empty tuple becomes a dash."""
-    if isinstance(value, tuple):
-        return " ".join(map(plain, value)) or NOTHING
-    return str(value)
+    """Return a value as text: `yes` for True, and `no` for False. A tuple becomes its values with spaces between them; an empty tuple becomes a dash."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return spaced(map(plain, value)) if isinstance(value, tuple) else str(value)
 
 
 def decimal(places: int) -> Callable[[float], str]:

@@ -66,7 +66,7 @@ class SeatRow:
     score: Annotated[int, Column("score", right=True)]
     rank: Annotated[int, Column("rank", right=True)]
     strikes: Annotated[int, Column("strikes", right=True)]
-    forfeited: Annotated[bool, Column("forfeited", show=lambda yes: "yes" if yes else "no")]
+    forfeited: Annotated[bool, Column("forfeited")]
     decisions: Annotated[int, Column("decisions", right=True, drop=3)]
     """Number of decisions that the bot made itself."""
     stood_in: Annotated[int, Column("stood in", right=True, drop=2)]
@@ -90,7 +90,7 @@ class ChargeRow:
     seat: Annotated[int, Column("seat", right=True)]
     bot: Annotated[str, Column("bot", wrap=True)]
     cause: Annotated[str, Column("cause")]
-    forfeit: Annotated[bool, Column("forfeit", show=lambda yes: "yes" if yes else "no")]
+    forfeit: Annotated[bool, Column("forfeit")]
     detail: Annotated[str, Column("detail", wrap=True)]
     exit_code: Annotated[int | None, Column("exit code", right=True, drop=2)]
     signal: Annotated[str | None, Column("signal", drop=1)]
