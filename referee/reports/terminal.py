@@ -151,7 +151,7 @@ def _select_fields(
     fields = list(cells)
     widths = {field: _column_width(field, texts) for field, texts in cells.items()}
     droppable = (each for each in reversed(fields) if _may_hide(each, keep))
-    for field in sorted(droppable, key=_drop):
+    for field in sorted(droppable, key=lambda each: each.column.drop):
         if _width([widths[each] for each in fields]) <= width:
             break
         fields.remove(field)
@@ -165,10 +165,6 @@ def _may_hide(field: Field, keep: Collection[str]) -> bool:
 def _width(columns: Sequence[int]) -> int:
     """Return the width of a table, from the widths of its columns."""
     return sum(columns) + _GAP * (len(columns) - 1) + _EDGES
-
-
-def _drop(field: Field) -> int:
-    return field.column.drop
 
 
 def _column_width(field: Field, cells: Sequence[Text]) -> int:
