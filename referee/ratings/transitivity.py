@@ -266,7 +266,6 @@ class _Model:
 
 def _opposite(share: Estimate) -> Estimate:
     """Return the share of the other bot."""
-    turned = share.negate()
-    low = None if turned.low is None else 1 + turned.low
-    high = None if turned.high is None else 1 + turned.high
-    return Estimate(1 + turned.value, low, high)
+    low = None if share.high is None else 1 - share.high
+    high = None if share.low is None else 1 - share.low
+    return Estimate(1 - share.value, low, high)
