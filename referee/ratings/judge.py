@@ -290,7 +290,7 @@ def _list_worse(bot: str, ahead: Sequence[tuple[str, str]]) -> set[str]:
 
 @lru_cache(maxsize=256)
 def allowed_errors(
-    looks: tuple[int, ...], error: float, data: tuple[float, ...] | None = None
+    looks: tuple[int, ...], error: float, data: tuple[float, ...]
 ) -> tuple[float, ...]:
     """Return for each look in `data` the largest probability of a wrong verdict that its test may have.
 
@@ -299,10 +299,9 @@ def allowed_errors(
     Args:
         looks: the number of rounds before each look, ascending. The last look is after all rounds.
         error: the allowed probability of a wrong verdict at any look, above 0 and at most 0.5.
-        data: how much is known about the lead at each look so far, in any unit. If omitted, it is in proportion to the
-            rounds, and the result contains all looks.
+        data: how much is known about the lead at each look so far, in any unit.
     """
-    known = [float(amount) for amount in (looks if data is None else data)]
+    known = list(data)
     for number in range(1, len(known)):
         known[number] = max(known[number], known[number - 1] * _LEAST_GROWTH)
     bounds: list[float] = []
