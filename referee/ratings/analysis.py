@@ -144,12 +144,11 @@ class Analysis:
 
     Args:
         results: the games of one ruleset, as `ResultColumns.by_ruleset` returns them.
-        settings: the constants of the rating; the defaults of `Settings` if omitted.
     """
 
-    def __init__(self, results: ResultColumns, settings: Settings | None = None) -> None:
+    def __init__(self, results: ResultColumns) -> None:
         self.results = results
-        self._settings = settings or Settings()
+        self._settings = Settings()
         self._sums = sum_matches(results)
         self._compared = sum_over_matches(self._sums.compared)
         self._better = sum_over_matches(self._sums.better)
