@@ -24,6 +24,7 @@ from referee.ratings.intervals import (
     Matrix,
     Resampling,
     sum_matches,
+    sum_over_matches,
 )
 from referee.result_columns import NOBODY, Floats, Ints, ResultColumns
 
@@ -186,7 +187,7 @@ class _PairEffects:
         met.data[:] = 1
         inputs = _inputs(met, self.bots[:, 0], there)
         explained = inputs @ opponents.inverse
-        self.matches: Floats = np.asarray(met.sum(axis=0)).reshape(-1)
+        self.matches: Floats = sum_over_matches(met)
         size = self.matches - np.einsum("ij,ij->i", inputs, explained)
         kept = np.flatnonzero((size > _LEAST) & np.isfinite(left).all())
         self.bots, self.matches, self._met = self.bots[kept], self.matches[kept], met[:, kept]
@@ -197,8 +198,7 @@ class _PairEffects:
         self._own.data = left[match, self.bots[self._own.indices, 0]]
         usual = np.concatenate([left, there * (left.sum(axis=1, keepdims=True) - left)], axis=1)
         self._usual, self._resampling = resampling.sums(usual), resampling
-        total: Floats = np.asarray(self._own.sum(axis=0)).reshape(-1)
-        self.excess: Floats = total / self._size / opponents.enlargement
+        self.excess: Floats = sum_over_matches(self._own) / self._size / opponents.enlargement
         """(N,) points per game."""
 
     def draw(self) -> Iterator[tuple[slice, Floats]]:

@@ -398,8 +398,7 @@ class Certainty:
 
         The factor is sqrt(m / (m - 1)) for a figure from m matches, and NaN if m is below 2.
         """
-        known = self.freedom > 0
-        return np.sqrt(self.matches / np.where(known, self.freedom, np.nan))
+        return np.sqrt(quotient(self.matches, self.freedom))
 
 
 def wilson_intervals(shares: Floats, games: Floats, quantiles: Floats) -> list[Estimate]:
