@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -66,11 +66,8 @@ class League:
 
         Raises UserError if the database cannot be used, and StoreError if it fails, for example because it is locked.
         """
-        database = _database(folder, db)
-        try:
+        with closing(_database(folder, db)) as database:
             return database.has_league()
-        finally:
-            database.close()
 
     @classmethod
     def open(cls, folder: Path, *, create: bool, db: str | None = None) -> Self:
