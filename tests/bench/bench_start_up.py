@@ -14,12 +14,12 @@ import asyncio
 import contextlib
 import os
 import statistics
+import sys
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from unittest import mock
 
 import psutil
 import uvloop
@@ -27,6 +27,9 @@ import uvloop
 from referee import configure_process
 
 configure_process()  # before anything imports gRPC
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from orders import game_order
 
 from referee.bots import BotSpec
 from referee.bots.player import BotPool
@@ -34,14 +37,13 @@ from referee.clocks import Clocks
 from referee.records import BotId
 from referee.roster.workshop import Workshop
 from referee.rules.ruleset import RULESETS
-from referee.sandbox import DEFAULT_LIMITS, NO_ISOLATION, Limits
+from referee.sandbox import DEFAULT_LIMITS, NO_ACCESS, NO_ISOLATION, Access, Limits
 from referee.sandbox.launcher import RunningProgram
 from referee.sandbox.process_group import ProcessGroupLauncher
 from referee.schedule import Stage
 from referee.schedule.round_robin import round_robin
-from referee.tournament import game_player
 from referee.tournament.assignments import WorkerSettings
-from referee.tournament.conduct import Plan
+from referee.tournament.game_player import GamePlayer
 
 BENCH = Path(__file__).resolve().parent
 SAMPLE_BOTS = BENCH.parents[1] / "sample_bots"
@@ -97,20 +99,18 @@ class CountingLauncher(ProcessGroupLauncher):
         folder: Path,
         environment: Mapping[str, str],
         limits: Limits = DEFAULT_LIMITS,
+        access: Access = NO_ACCESS,
     ) -> RunningProgram:
         launched = await super().launch(
-            command, folder=folder, environment=environment, limits=limits
+            command, folder=folder, environment=environment, limits=limits, access=access
         )
         self.pids[folder].append(launched.process.pid)
         return launched
 
 
 @contextlib.asynccontextmanager
-async def player(launcher: CountingLauncher) -> AsyncIterator[game_player.GamePlayer]:
-    with (
-        tempfile.TemporaryDirectory(prefix="b-") as folder,
-        mock.patch.object(game_player, "launcher", return_value=launcher),
-    ):
+async def player(launchers: Mapping[str, CountingLauncher]) -> AsyncIterator[GamePlayer]:
+    with tempfile.TemporaryDirectory(prefix="b-") as folder:
         settings = WorkerSettings(
             cores=frozenset(),
             clocks=Clocks(),
@@ -119,7 +119,7 @@ async def player(launcher: CountingLauncher) -> AsyncIterator[game_player.GamePl
             folder=Path(folder),
             parent_pid=os.getpid(),
         )
-        games = game_player.GamePlayer(settings)
+        games = GamePlayer(settings, launchers)
         yield games
         await games.close()
 
@@ -133,20 +133,21 @@ def memory(pid: int) -> float:
 
 async def play(specs: Sequence[BotSpec]) -> dict[Path, list[float]]:
     """Play a tournament; return the MiB of each process that it started, by the folder of the bot."""
-    plan = Plan(
-        seed=bytes(32),
-        bots={str(spec.bot): spec for spec in specs},
-        clocks=Clocks(),
-        max_strikes=3,
-        show_names=False,
-        isolation="none",
-    )
-    schedule = round_robin("bench", list(plan.bots), [STAGE], lanes=LANES)
+    by_name = {str(spec.bot): spec for spec in specs}
+    schedule = round_robin("bench", list(by_name), [STAGE], lanes=LANES)
     launcher = CountingLauncher()
     began = time.perf_counter()
-    async with player(launcher) as games:
+    async with player(dict.fromkeys(by_name, launcher)) as games:
         for game in schedule:
-            order = plan.make_task(game)
+            seated = tuple(by_name[name] for name in game.bots)
+            order = game_order(
+                game.game_id,
+                STAGE.ruleset,
+                seated,
+                clocks=Clocks(),
+                max_strikes=3,
+                deal=game.deal_id,
+            )
             (record,) = await games.play_all(game.lane, (order,))
             assert not record.faults
         elapsed = time.perf_counter() - began
