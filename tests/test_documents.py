@@ -4,6 +4,8 @@ import ast
 import json
 import re
 import runpy
+import subprocess
+import sys
 import tomllib
 from functools import cache
 
@@ -296,6 +298,20 @@ def test_every_bench_is_listed():
     rows = table("tests/bench/README.md", "Overview")
     benches = {path.name for path in (ROOT / "tests" / "bench").glob("bench_*.py")}
     assert {row[0].strip("`") for row in rows} == benches
+
+
+def test_every_bench_finds_what_it_imports():
+    """Nothing else runs the benches, so only this test notices that a name of the project has changed."""
+    names = {path.stem for path in (ROOT / "tests" / "bench").glob("bench_*.py")}
+    names.remove("bench_train")  # needs libraries that the tests do not install
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {', '.join(names)}"],
+        cwd=ROOT / "tests" / "bench",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("file", ["bot.py", "burglar.py"])

@@ -15,7 +15,6 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import uvloop
@@ -24,12 +23,13 @@ from referee import configure_process
 
 configure_process()  # before anything imports gRPC
 
-from bench_referee import BOTS, order, settings
+from bench_referee import KIT, list_bots, order
 
 from referee.bots.player import BotPool
 from referee.clocks import Clocks
 from referee.sandbox import NO_ISOLATION, Isolation
 from referee.sandbox.ladder import make_launcher, select_isolation
+from referee.tournament.assignments import WorkerSettings
 from referee.tournament.game_player import GamePlayer
 
 ROUNDS = 11
@@ -55,7 +55,7 @@ async def hello_s(isolation: Isolation) -> float:
     with tempfile.TemporaryDirectory(prefix="b-") as name:
         pool = BotPool(make_launcher(isolation), Clocks(), max_processes=4, folder=Path(name))
         began = time.perf_counter()
-        await pool.acquire(0, BOTS[0])
+        await pool.acquire(0, list_bots(KIT)[0])
         elapsed = time.perf_counter() - began
         await pool.close()
     return elapsed
@@ -64,7 +64,16 @@ async def hello_s(isolation: Isolation) -> float:
 async def round_trips_us(isolation: Isolation, first: int) -> list[int]:
     """Return the microseconds of every decision of some games, after one game to warm up."""
     with tempfile.TemporaryDirectory(prefix="b-") as name:
-        player = GamePlayer(replace(settings(Path(name), frozenset()), isolation=isolation))
+        player = GamePlayer(
+            WorkerSettings(
+                cores=frozenset(),
+                clocks=Clocks(),
+                max_processes=4,
+                isolation=isolation,
+                folder=Path(name),
+                parent_pid=os.getpid(),
+            )
+        )
         await player.play_all(0, (order(10_000),))
         records = [
             (await player.play_all(0, (order(first + number),)))[0] for number in range(GAMES)
