@@ -60,10 +60,10 @@ class ProcessGroupLauncher:
         folder: Path,
         environment: Mapping[str, str],
         limits: Limits = DEFAULT_LIMITS,
-        access: Access = NO_ACCESS,  # noqa: ARG002 - the program can reach everything
+        access: Access = NO_ACCESS,
     ) -> RunningProgram:
-        """Start a program; see `Launcher.launch`."""
-        return await _start_group(command, folder=folder, environment=environment, limits=limits)
+        """Start a program, which can reach everything, whatever `access` is; see `Launcher.launch`."""
+        return await _start_group(ProgramSpec(tuple(command), folder, environment, limits, access))
 
     def reap(self) -> None:
         """See `Launcher.reap`."""
@@ -104,19 +104,12 @@ class UidLauncher:
             try:
                 if access.link is not None:
                     make_reachable(access.link)
-                words, options = self.prepare_command(program, resources)
+                _, options = self.prepare_command(program, resources)
             except OSError as error:
                 raise void_game(f"the isolation cannot be set up: {error}") from error
             assert resources.uid is not None  # noqa: S101 - this rung needs root
             await asyncio.to_thread(resources.remove_leftovers)  # those of a killed referee
-            return await _start_group(
-                words,
-                folder=folder,
-                environment=environment,
-                limits=limits,
-                options=options,
-                resources=resources,
-            )
+            return await _start_group(program, options, resources)
         except BaseException:
             await asyncio.to_thread(resources.release)
             raise
@@ -142,26 +135,20 @@ class UidLauncher:
 
 
 async def _start_group(
-    command: Sequence[str],
-    *,
-    folder: Path,
-    environment: Mapping[str, str],
-    limits: Limits,
+    program: ProgramSpec,
     options: Sequence[str] = (),
     resources: SandboxResources | None = None,
 ) -> ProcessGroup:
     """Start a program as the leader of a process group. Raises as `Launcher.launch` does.
 
     Args:
-        command: the program and its arguments.
-        folder: the working directory.
-        environment: the exact environment of the program.
-        limits: the limits for the shim and the resource monitor.
-        options: options of the shim besides `--mark` and `limit_options`.
+        program: the program to start.
+        options: options of the shim besides `--mark` and `--open-files`.
         resources: the sandbox resources, which `ProcessGroup.kill` releases; None on the rung `none`.
     """
     report, report_end = open_report_pipe()
     mark = create_mark()
+    words = ["--mark", str(mark), *options, *limit_options(program.limits)]
 
     async def start() -> ProcessGroup:
         try:
@@ -169,22 +156,18 @@ async def _start_group(
                 _watch_shared_memory()
             with PROCESS_TREES.expect_start():
                 process = await start_shim(
-                    command,
-                    folder,
-                    environment,
-                    report_end,
-                    ["--mark", str(mark), *options, *limit_options(limits)],
+                    program.command, program.folder, program.environment, report_end, words
                 )
-                return ProcessGroup(process, mark, limits, resources)
+                return ProcessGroup(process, mark, program.limits, resources)
         except OSError as error:
-            raise start_failure(error.errno, f"{folder}: {error.strerror}") from error
+            raise start_failure(error.errno, f"{program.folder}: {error.strerror}") from error
         finally:
             os.close(report_end)
 
     with open(report, "rb", buffering=0):  # noqa: PTH123, ASYNC230 - closes the descriptor
         group = await finish_or_kill(start())
         try:
-            await wait_for_start(report, command[0])
+            await wait_for_start(report, program.command[0])
         except BaseException:
             await group.kill()
             raise

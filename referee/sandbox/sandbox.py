@@ -83,7 +83,7 @@ class SandboxLauncher:
         program = ProgramSpec(tuple(command), folder, environment, limits, access)
         resources = SandboxResources(self.cgroups, program)
         try:
-            launched = await finish_or_kill(self._start(program, resources, limits))
+            launched = await finish_or_kill(self._start(program, resources))
         except BaseException:
             await asyncio.to_thread(resources.release)
             raise
@@ -94,9 +94,7 @@ class SandboxLauncher:
             raise
         return launched
 
-    async def _start(
-        self, program: ProgramSpec, resources: SandboxResources, limits: Limits
-    ) -> SandboxedProgram:
+    async def _start(self, program: ProgramSpec, resources: SandboxResources) -> SandboxedProgram:
         """Start the shim, and return before the program runs.
 
         Raises VoidGame if the sandbox cannot be set up or the machine lacks a resource, and Forfeit if the shim cannot be started for another reason.
@@ -105,7 +103,7 @@ class SandboxLauncher:
             words, options = self.prepare_command(program, resources)
         except OSError as error:
             raise void_game(f"the sandbox cannot be set up: {error}") from error
-        environment = program.environment
+        environment, limits = program.environment, program.limits
         report, report_end = open_report_pipe()
         try:
             with PROCESS_TREES.expect_start():
