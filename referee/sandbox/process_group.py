@@ -34,7 +34,6 @@ from referee.sandbox.scheduling import Scheduler
 from referee.sandbox.shared_memory import SHARED_MEMORY
 from referee.sandbox.start import (
     finish_or_kill,
-    limit_options,
     open_report_pipe,
     private_options,
     start_failure,
@@ -148,7 +147,8 @@ async def _start_group(
     """
     report, report_end = open_report_pipe()
     mark = create_mark()
-    words = ["--mark", str(mark), *options, *limit_options(program.limits)]
+    # --open-files is the last, because other options may need more file descriptors than the program may have
+    words = ["--mark", str(mark), *options, "--open-files", str(program.limits.open_files)]
 
     async def start() -> ProcessGroup:
         try:

@@ -28,7 +28,6 @@ from referee.errors import (
     VoidGame,
     void_game,
 )
-from referee.sandbox import Limits
 from referee.sandbox.launcher import RunningProgram
 from referee.sandbox.missing import how_to_install
 from referee.sandbox.output_pipe import open_output
@@ -114,15 +113,6 @@ async def _kill_started(starting: asyncio.Future[_ProgramT]) -> None:
     """Wait for the start of a program, and kill the program."""
     with suppress(Forfeit, VoidGame):
         await (await starting).kill()
-
-
-def limit_options(limits: Limits) -> list[str]:
-    """Return the shim's options for the limits that the shim itself sets: the number of open files.
-
-    Give them to the shim as the last options, because other options may need more file descriptors than the program may
-    have. In a sandbox, `init.py` sets this limit.
-    """
-    return ["--open-files", str(limits.open_files)]
 
 
 def private_options(program: ProgramSpec) -> list[str]:
