@@ -225,7 +225,7 @@ class ProcessGroup:
     def list_others(self) -> list[str]:
         """See `RunningProgram.list_others`."""
         others = PROCESS_TREES.list_descendants(self.process.pid)
-        return sorted(name for each in others if (name := read_name(each.pid)) is not None)
+        return sorted(name for pid in others if (name := read_name(pid)) is not None)
 
     def usage(self) -> TotalUsage:
         """See `RunningProgram.usage`. A cgroup counts exactly, so it is preferred to the monitor."""

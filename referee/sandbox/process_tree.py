@@ -127,19 +127,19 @@ class ProcessTrees:
             with suppress(BrokenPipeError):  # somebody has killed the sweeper
                 os.write(self._sweeper, os.fsencode(f"{line}\n"))
 
-    def list_descendants(self, pid: int) -> list[psutil.Process]:
-        """Return the process tree of a program, without the program itself.
+    def list_descendants(self, pid: int) -> list[int]:
+        """Return the pids in the tree of a program, without the program itself.
 
         The list includes zombies, and orphan processes whose owner is unknown. It includes no registered program: such a
         program is a child of this process too, but no orphan process.
         """
         descendants = _descendants(pid)
-        for child in psutil.Process().children():
-            if self._is_orphan_of(child.pid, pid):
+        for child in (each.pid for each in psutil.Process().children()):
+            if self._is_orphan_of(child, pid):
                 descendants.append(child)
                 # a program can leave thousands of zombies, and a search is slow
-                if not has_ended(child.pid):
-                    descendants += _descendants(child.pid)
+                if not has_ended(child):
+                    descendants += _descendants(child)
         return descendants
 
     def kill(self, pid: int) -> None:
@@ -474,8 +474,8 @@ def _child_pids(pid: int) -> list[int]:
     return pids
 
 
-def _descendants(pid: int) -> list[psutil.Process]:
+def _descendants(pid: int) -> list[int]:
     try:
-        return psutil.Process(pid).children(recursive=True)
+        return [each.pid for each in psutil.Process(pid).children(recursive=True)]
     except psutil.Error:
         return []
