@@ -41,8 +41,6 @@ class Connection:
 
         None if the process at the other end belongs to no registered program, or is gone.
         """
-        self.inode = os.fstat(link.fileno()).st_ino
-        """Identifies the socket as long as it is open."""
         self.peer = None if link.family == socket.AF_UNIX else _name_peer(link)
         """The IPv4 address and the TCP port at the other end; None for a UNIX socket, or if the other end is gone."""
         self._link = link
