@@ -12,7 +12,7 @@ its rung can. `monitor` watches the limits that the kernel does not enforce.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from enum import Enum
 from pathlib import Path
 
@@ -43,14 +43,7 @@ class Limits:
 
     def at_most(self, maxima: Limits) -> Limits:
         """Return limits that have, in each field, the lower value of `self` and `maxima`."""
-        return Limits(
-            min(self.memory_mib, maxima.memory_mib),
-            min(self.processes, maxima.processes),
-            min(self.cpus, maxima.cpus),
-            min(self.scratch_mib, maxima.scratch_mib),
-            min(self.open_files, maxima.open_files),
-            min(self.output_kib, maxima.output_kib),
-        )
+        return Limits(*map(min, astuple(self), astuple(maxima)))
 
 
 DEFAULT_LIMITS = Limits()
