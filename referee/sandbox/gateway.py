@@ -42,6 +42,7 @@ _HEAD_LIMIT_S = 30.0
 """How long a program may take to send the head of a request."""
 _CONNECT_LIMIT_S = 10.0
 """The time limit to look up a host and to connect to it. The reply of the operator's proxy to CONNECT has the same limit."""
+_LEADS_TO_LOCAL = "leads to a loopback, link-local, unspecified or multicast address"
 _HOST = re.compile(r"[a-z0-9._:-]{1,255}")
 _HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[^\r\n\0]*")
 """Matches a header on one line. If a plain request has any other line, the whole request is refused without a reply, because
@@ -186,9 +187,7 @@ class Gateway:
         if address not in self._allowed:
             raise _RefusedError(f"{address} is not a package registry that this machine uses")
         if _is_local(address.host):
-            raise _RefusedError(
-                f"{address} leads to a loopback, link-local, unspecified or multicast address"
-            )
+            raise _RefusedError(f"{address} {_LEADS_TO_LOCAL}")
         scheme = "https" if request.method == "CONNECT" else "http"
         proxy = self._proxies.get(scheme)
         if proxy is None or self._is_direct(address):
@@ -306,9 +305,7 @@ async def _connect(address: Address, *, may_be_local: bool) -> _Streams:
         numbers = dict.fromkeys(str(each[4][0]) for each in found)
         reachable = [each for each in numbers if may_be_local or not _is_local(each)]
         if not reachable:
-            raise _RefusedError(
-                f"{address} leads to a loopback, link-local, unspecified or multicast address"
-            )
+            raise _RefusedError(f"{address} {_LEADS_TO_LOCAL}")
         failure: OSError | None = None
         for number in reachable:
             try:
