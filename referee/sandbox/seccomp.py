@@ -242,7 +242,7 @@ def build_filter(machine: str, *, allow_locks: bool) -> bytes | None:
         return None
     # with ENOSYS, the kernel seems to have no locks; package managers and runtimes then go on without locks
     locks = [_if_equal(number, _refuse(errno.ENOSYS)) for number in sorted(known.locks.values())]
-    locks.append(_if_equal(known.fcntl, _filter_fcntl()))
+    locks.append(_if_equal(known.fcntl, _refuse_values(1, _LOCK_COMMANDS, errno.ENOSYS)))
     return b"".join(
         (
             _op(_LOAD, _ARCH),
@@ -264,8 +264,8 @@ def build_filter(machine: str, *, allow_locks: bool) -> bytes | None:
             _if_equal(known.socket, _filter_socket()),
             _if_equal(known.socketpair, _filter_socketpair()),
             _if_equal(known.setsockopt, _filter_setsockopt()),
-            _if_equal(known.ioctl, _filter_ioctl()),
-            _if_equal(known.prctl, _filter_prctl()),
+            _if_equal(known.ioctl, _refuse_values(1, _TERMINAL_INPUT, errno.EPERM)),
+            _if_equal(known.prctl, _refuse_values(0, (_PR_SET_MM,), errno.EPERM)),
             _op(_RETURN, _ALLOW),
         )
     )
@@ -375,22 +375,10 @@ def _filter_setsockopt() -> bytes:
     return b"".join((_load_argument(1), _if_equal(_SOL_SOCKET, refused), _op(_RETURN, _ALLOW)))
 
 
-def _filter_fcntl() -> bytes:
-    """Return instructions that refuse `fcntl` with a command of `_LOCK_COMMANDS`."""
-    refused = (_if_equal(command, _refuse(errno.ENOSYS)) for command in _LOCK_COMMANDS)
-    return b"".join((_load_argument(1), *refused, _op(_RETURN, _ALLOW)))
-
-
-def _filter_ioctl() -> bytes:
-    """Return instructions that refuse `ioctl` with a request of `_TERMINAL_INPUT`."""
-    refused = (_if_equal(request, _refuse(errno.EPERM)) for request in _TERMINAL_INPUT)
-    return b"".join((_load_argument(1), *refused, _op(_RETURN, _ALLOW)))
-
-
-def _filter_prctl() -> bytes:
-    """Return instructions that refuse `prctl` with the option `_PR_SET_MM`."""
-    refused = _if_equal(_PR_SET_MM, _refuse(errno.EPERM))
-    return b"".join((_load_argument(0), refused, _op(_RETURN, _ALLOW)))
+def _refuse_values(argument: int, values: Iterable[int], error: int) -> bytes:
+    """Return instructions that refuse a system call with an error number if an argument has one of `values`."""
+    refused = (_if_equal(value, _refuse(error)) for value in values)
+    return b"".join((_load_argument(argument), *refused, _op(_RETURN, _ALLOW)))
 
 
 def _if_equal(value: int, then: bytes) -> bytes:
