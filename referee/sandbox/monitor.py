@@ -70,9 +70,7 @@ class ResourceMonitor:
             the monitor does not check them.
     """
 
-    def __init__(
-        self, pid: int, limits: Limits, kernel_limits: Container[str] = frozenset()
-    ) -> None:
+    def __init__(self, pid: int, limits: Limits, kernel_limits: Container[str]) -> None:
         self._pid = pid
         self._limits = limits
         self._kernel_limits = kernel_limits
@@ -104,9 +102,8 @@ class ResourceMonitor:
                 f"the program runs {current.threads} processes and threads; its limit is {limit}"
             )
             return Forfeit(Cause.TOO_MANY_PROCESSES, Evidence(detail=detail))
-        ended = PROCESS_TREES.count_ended(self._pid)
-        if ended > limit * _ENDED_PER_PROCESS:
-            most = limit * _ENDED_PER_PROCESS
+        ended, most = PROCESS_TREES.count_ended(self._pid), limit * _ENDED_PER_PROCESS
+        if ended > most:
             detail = f"{ended} orphan processes of the program have ended since the last check; at most {most} are allowed"
             return Forfeit(Cause.TOO_MANY_PROCESSES, Evidence(detail=detail))
         return None
