@@ -51,11 +51,10 @@ _LIBRARIES = {
     "nlohmann": "JSON for C++: `apt install nlohmann-json3-dev`",
     "openssl": "OpenSSL: `apt install libssl-dev`",
     "threads": "a C library: `apt install libc6-dev`",
-    "zlib": "zlib: `apt install zlib1g-dev`",
-    "z": "zlib: `apt install zlib1g-dev`",
+    "z(?:lib|(?![a-z]))": "zlib: `apt install zlib1g-dev`",
 }
-"""What to install for each well-known C++ library, by the beginning of its name or of the paths of its headers, in lower case. A
-name that begins with `z` is zlib's only if no letter follows."""
+"""What to install for each well-known C++ library. The key is a regular expression for the beginning of the library's name or of
+the paths of its headers, in lower case."""
 
 
 def how_to_install(program: str) -> str:
@@ -85,8 +84,6 @@ def find_missing_library(output: str) -> str | None:
     for found in _MISSING_LIBRARY.finditer(output):
         name = next(each for each in found.groups() if each is not None)
         for known, package in _LIBRARIES.items():
-            if re.match(rf"{re.escape(known)}(?![a-z])", name.lower()) or (
-                len(known) > 1 and name.lower().startswith(known)
-            ):
+            if re.match(known, name.lower()):
                 return f"{name} is missing; it belongs to {package}"
     return None
