@@ -35,10 +35,11 @@ _IS_FOLDER, _OVERFLOW = 0x40000000, 0x4000
 _EVENT = struct.Struct("iIII")
 """The start of an inotify event: watch, mask, cookie, length of the name."""
 _READ_BYTES = 1 << 15
-"""How many bytes of events one call reads: about 1,000 events if file names have at most 15 bytes, otherwise fewer."""
-_BACKLOG_READS = 16
-"""How many times to read events before a program is killed. This number of reads empties the queue of the kernel,
-which keeps at most 16,384 events by default, if file names have at most 15 bytes."""
+"""How many bytes of events to read before a scan: about 1,000 events if file names have at most 15 bytes, otherwise fewer."""
+_BACKLOG_BYTES = 16_384 * 272
+"""How many bytes of events to read before a program is killed. This empties the queue of the kernel, which keeps at most 16,384
+events by default, each with 16 bytes and a file name of at most 256. A limit is needed, because a program can make events
+without end."""
 _PAUSE_S = 0.002
 """The shortest time between two scans."""
 _PAUSES_PER_SCAN = 9
@@ -143,8 +144,7 @@ class SharedMemoryWatch:
         if (left := self._programs.get(pid)) is None:
             return
         self.note_segments(pid, has_ended=has_ended)
-        for _ in range(_BACKLOG_READS):
-            self._read_events()
+        self._read_events(_BACKLOG_BYTES)
         self._scan()
         own = {inode for inode, owner in self._unconfirmed.items() if owner == pid}
         if own:
@@ -206,10 +206,10 @@ class SharedMemoryWatch:
         elif self._inotify >= 0:
             loop.add_reader(self._inotify, self._handle_events)
 
-    def _read_events(self) -> None:
-        """Update `_created` by the events that have come."""
+    def _read_events(self, size: int = _READ_BYTES) -> None:
+        """Update `_created` by the oldest events that have come, at most `size` bytes."""
         try:
-            data = os.read(self._inotify, _READ_BYTES)
+            data = os.read(self._inotify, size)
         except OSError:  # there are no events, or no watch
             return
         position = 0

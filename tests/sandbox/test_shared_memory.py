@@ -167,6 +167,26 @@ async def test_file_made_after_thousands_of_others_is_removed(python):
     assert not left()
 
 
+async def test_file_made_after_thousands_of_long_names_is_removed(python, tmp_path):
+    ready = tmp_path / "ready"
+    os.mkfifo(ready)
+    other = OTHER_FILE + 200 * "x"
+    program = await python(f"""
+        import os, time
+        for _ in range(2_000):
+            open("{other}", "wb").close()
+            os.unlink("{other}")
+        file = open("{FILE}", "wb")
+        open("{ready}", "wb").close()
+        time.sleep(1000)
+    """)
+    # this blocks the event loop, so that no event is read before the kill
+    ready.read_bytes()
+    assert left() == {FILE}
+    await program.kill()
+    assert not left()
+
+
 async def test_file_that_another_process_uses_is_kept(make_file):
     program = await make_file()
     with Path(FILE).open("rb"):  # noqa: ASYNC230 - does not block
