@@ -18,7 +18,7 @@ import os
 import stat
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -146,9 +146,9 @@ class SharedMemoryWatch:
         self.note_segments(pid, has_ended=has_ended)
         self._read_events(_BACKLOG_BYTES)
         self._scan()
-        own = {inode for inode, owner in self._unconfirmed.items() if owner == pid}
+        own = {inode: pid for inode, owner in self._unconfirmed.items() if owner == pid}
         if own:
-            left.inodes |= own - await asyncio.to_thread(_find_held, own, pid)
+            left.inodes |= own.keys() - await asyncio.to_thread(_find_held, own)
 
     async def remove_leftovers(self, pid: int) -> None:
         """Remove what a program has made and nobody uses. Call this when its processes are gone."""
@@ -266,13 +266,11 @@ class SharedMemoryWatch:
         while self._unconfirmed:
             began_s = time.perf_counter()
             files = dict(self._unconfirmed)
-            for pid in set(files.values()):
-                own = {inode for inode, owner in files.items() if owner == pid}
-                own -= await asyncio.to_thread(_find_held, own, pid)
-                if pid in self._programs:
-                    self._programs[pid].inodes |= own
-            for inode in files:
+            held = await asyncio.to_thread(_find_held, files)
+            for inode, pid in files.items():
                 del self._unconfirmed[inode]
+                if inode not in held and pid in self._programs:
+                    self._programs[pid].inodes.add(inode)
             if self._unconfirmed:
                 await asyncio.sleep(_PAUSES_PER_SCAN * (time.perf_counter() - began_s))
 
@@ -318,19 +316,22 @@ def _held_files(pid: int) -> Iterator[_HeldFile]:
                 yield _HeldFile(int(fields[4]), name.removesuffix(deleted), name.endswith(deleted))
 
 
-def _find_held(inodes: set[int], program: int | None = None) -> set[int]:
-    """Return the inodes whose files in /dev/shm a process has open or mapped. Ignore the process tree of `program`."""
+def _find_held(owners: Mapping[int, int | None]) -> set[int]:
+    """Return the inodes whose files in /dev/shm a process outside of their program has open or mapped.
+
+    `owners` gives the program of each inode; None if every process counts.
+    """
     held: set[int] = set()
     for pid in psutil.pids():
-        own = {file.inode for file in _held_files(pid)} & inodes
-        if own and (program is None or PROCESS_TREES.find_program(pid) != program):
-            held |= own
+        if found := {file.inode for file in _held_files(pid)} & owners.keys():
+            program = PROCESS_TREES.find_program(pid)
+            held |= {each for each in found if owners[each] is None or owners[each] != program}
     return held
 
 
 def _remove_files(inodes: set[int]) -> None:
     """Remove the names of some inodes from /dev/shm, unless a process holds them."""
-    inodes = inodes - _find_held(inodes)
+    inodes = inodes - _find_held(dict.fromkeys(inodes))
     with suppress(OSError), os.scandir(_FOLDER) as entries:
         for entry in list(entries):
             with suppress(OSError):
