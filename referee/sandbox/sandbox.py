@@ -16,7 +16,6 @@ from referee.errors import Forfeit, VoidGame, void_game
 from referee.sandbox import DEFAULT_LIMITS, NO_ACCESS, Access, Limits, TotalUsage, seccomp
 from referee.sandbox.bubblewrap import command_line
 from referee.sandbox.cgroups import Cgroup, Cgroups
-from referee.sandbox.launcher import Process
 from referee.sandbox.monitor import ResourceMonitor
 from referee.sandbox.mounts import Mounts, Overlays
 from referee.sandbox.process_tree import PROCESS_TREES, read_name
@@ -186,7 +185,7 @@ class SandboxedProgram:
         self._bubblewrap = bubblewrap
         self._report = report
         self._resources = resources
-        self._program = InnerProcess(bubblewrap, report)
+        self.process = InnerProcess(bubblewrap, report)
         self._monitor = ResourceMonitor(bubblewrap.pid, limits, resources.kernel_limits)
         self._monitor.unlimited_pids = {bubblewrap.pid}
         self.scheduler = Scheduler(resources.cgroup, self._monitor.find_members)
@@ -194,11 +193,6 @@ class SandboxedProgram:
         """Process 1 of the sandbox, which runs `init.py`; None until it is known."""
         self._killing: asyncio.Task[None] | None = None
         PROCESS_TREES.add(bubblewrap.pid)
-
-    @property
-    def process(self) -> Process:
-        """See `RunningProgram.process`."""
-        return self._program
 
     @property
     def cgroup(self) -> Cgroup | None:
@@ -210,7 +204,7 @@ class SandboxedProgram:
         fault = self._resources.breach()
         if not isinstance(fault, Forfeit):  # a forfeit takes precedence over a void game
             fault = await self._monitor.breach() or fault
-        if fault is None and self._program.returncode is None:
+        if fault is None and self.process.returncode is None:
             self.scheduler.refresh()
         return fault
 
@@ -246,7 +240,7 @@ class SandboxedProgram:
             # the children of init are the program and adopted orphan processes
             for child in _child_pids(self._init.pid):
                 if _pid_inside(child) == inner_pid:
-                    self._program.pid = self.scheduler.group = child
+                    self.process.pid = self.scheduler.group = child
 
     async def _explain_failure(self, line: str, program: str) -> Forfeit | VoidGame:
         """Return the failure that `line` reports. If `line` is empty, quote the error output of bubblewrap.
@@ -281,7 +275,7 @@ class SandboxedProgram:
         """See `RunningProgram.list_others`."""
         with suppress(psutil.Error):
             inside = self._init.children(recursive=True) if self._init else ()
-            pids = (each.pid for each in inside if each.pid != self._program.pid)
+            pids = (each.pid for each in inside if each.pid != self.process.pid)
             return sorted(name for pid in pids if (name := read_name(pid)) is not None)
         return []
 
