@@ -290,14 +290,13 @@ def _create_and_share(folder: Path) -> int:
                 raise
             raise _occupied_error(folder) from error
         status = os.fstat(descriptor)
-        if status.st_uid == os.geteuid() and not status.st_mode & _WRITABLE_BY_OTHERS:
-            fcntl.flock(descriptor, fcntl.LOCK_SH)
-            if os.fstat(descriptor).st_nlink:
-                return descriptor
-            os.close(descriptor)
-        else:
+        if status.st_uid != os.geteuid() or status.st_mode & _WRITABLE_BY_OTHERS:
             os.close(descriptor)
             raise _occupied_error(folder)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        if os.fstat(descriptor).st_nlink:
+            return descriptor
+        os.close(descriptor)  # another run has removed the folder
 
 
 def _occupied_error(folder: Path) -> RefereeError:
