@@ -305,7 +305,7 @@ def test_every_bench_finds_what_it_imports():
     names = {path.stem for path in (ROOT / "tests" / "bench").glob("bench_*.py")}
     names.remove("bench_train")  # needs libraries that the tests do not install
     done = subprocess.run(
-        [sys.executable, "-c", f"import {', '.join(names)}"],
+        [sys.executable, "-c", f"import {', '.join(sorted(names))}"],
         cwd=ROOT / "tests" / "bench",
         capture_output=True,
         text=True,

@@ -200,7 +200,7 @@ class RowsPrinter:
 def show_table(
     row_type: type, rows: Sequence[object], title: str = "", *, wide: bool | None = None
 ) -> None:
-    """Print one of several tables of a command. For the arguments, see `RowsPrinter`."""
+    """Print one of several tables of a command. For the arguments, see `RowsPrinter` and its method `show`."""
     RowsPrinter(row_type, wide=wide).show(rows, title)
 
 

@@ -246,7 +246,7 @@ def row_from(row_type: type[Row], figures: object, /, **others: object) -> Row:
     Args:
         row_type: the type of the row.
         figures: the object with the attributes.
-        others: values of the fields that `figures` does not have.
+        others: values of fields. They replace attributes of `figures` with the same name.
 
     Raises AttributeError if an attribute is missing.
     """

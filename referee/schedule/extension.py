@@ -27,7 +27,7 @@ from referee.schedule.round_robin import gauntlet, round_robin
 ROUND_ROBIN = "round-robin-1"
 BALANCED = "balanced-1"
 GAUNTLET = "gauntlet-1"
-LADDER = "ladder-1"
+LADDER = "ladder-2"
 ALGORITHMS = MappingProxyType(
     {
         ROUND_ROBIN: round_robin,
@@ -46,7 +46,8 @@ of the referee cannot open a league that is older than these corrections, so no 
 - `balanced-1` and `gauntlet-1` repeated tables in a balanced choice with several stages or an extension.
 
 The name of a ladder's algorithm also stands for the way in which its looks choose games. So if a change in
-`tournament/ladder.py` or `ratings/information.py` leads to other games, give the algorithm a new name.
+`tournament/ladder.py` or `ratings/information.py` leads to other games, give the algorithm a new name. No release
+contained `ladder-1`, so it was not kept.
 """
 
 

@@ -61,8 +61,8 @@ def write_report(views: LeagueViews, name: str, output: Path) -> ReportSize:
 def _new_folder(output: Path) -> Iterator[Path]:
     """Provide a new folder for the pages inside `output`. At the end, its files are moved into `output`.
 
-    After an error, the new folder is removed, and also `output` if it is new. `output` is never replaced, because it may be the
-    working directory or a link.
+    After an error in the block, the new folder is removed, and also `output` if it is new. `output` is never replaced, because it
+    may be the working directory or a link. If the process is killed while the files are moved, some of them stay in `output`.
 
     Unfinished reports in `output` are removed first, even if another process still writes them. So do not write two reports
     into one folder at the same time.

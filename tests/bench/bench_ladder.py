@@ -149,7 +149,7 @@ def make_ladder(shape):
     return replace(
         config,
         lanes=4,
-        schedule="ladder-1",
+        schedule="ladder-2",
         stages=(replace(stage, balanced=True, matches=shape.matches),),
         ladder=LadderStart(earlier=(), minutes=60.0),
     )

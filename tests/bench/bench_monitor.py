@@ -65,4 +65,5 @@ async def main() -> None:
         await measure(name)
 
 
-uvloop.run(main())
+if __name__ == "__main__":
+    uvloop.run(main())
