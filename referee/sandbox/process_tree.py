@@ -352,7 +352,8 @@ class ProcessTrees:
         """Return the owner as `_owner` does, by the user id, the mark or the command line of the child.
 
         The sweeper of another process of the referee belongs to no program. It has the command line of a sweeper, and the
-        same mark as this process, usually none. A child with this command line and another mark imitates a sweeper.
+        same limit in place of a mark as this process, usually no limit. A child with this command line and another limit imitates
+        a sweeper.
         """
         owner = self._find_owner_by_identity(child)
         if owner is not None:
@@ -360,8 +361,8 @@ class ProcessTrees:
         with suppress(OSError):
             is_sweeper = (
                 read_proc_file(f"/proc/{child}/cmdline") == _SWEEPER_ARGUMENTS
-                # a program can imitate the command line, but only root can remove the mark of a program
-                and _read_mark(child) == _read_mark(os.getpid())
+                # a program can imitate the command line and lower the limit, but only root can raise it again
+                and _read_marked_limit(child) == _read_marked_limit(os.getpid())
             )
             if is_sweeper and Path(f"/proc/{child}/exe").samefile(sys.executable):
                 return os.getpid()  # the sweeper of another process of the referee
@@ -434,11 +435,17 @@ def _is_end(state: list[bytes]) -> bool:
 
 def _read_mark(pid: int) -> int:
     """Return the mark of a process; 0 if it has none or is gone."""
+    limit = _read_marked_limit(pid)
+    return int(limit) if limit.isdigit() else 0
+
+
+def _read_marked_limit(pid: int) -> bytes:
+    """Return the resource limit that can be a mark, usually `unlimited`; empty if the process is gone."""
     try:
         words = read_proc_file(f"/proc/{pid}/limits").partition(_MARK_LINE)[2].split(None, 2)
     except OSError:
-        return 0
-    return int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
+        return b""
+    return words[1] if len(words) > 1 else b""
 
 
 def _open_pidfd(pid: int) -> int | None:

@@ -420,7 +420,8 @@ async def test_sweeper_of_another_process_is_spared_and_reaped(launch):
         await asyncio.sleep(0)
 
 
-async def test_orphan_that_imitates_a_sweeper_is_killed(python):
+@pytest.mark.parametrize("limit", [5, 0], ids=["unknown mark", "no mark"])
+async def test_orphan_that_imitates_a_sweeper_is_killed(python, limit):
     # the orphan runs the sweeper's own command; it never ends, because it holds the writing end of its own input
     program = await python(f"""
         import os, resource, time
@@ -428,7 +429,7 @@ async def test_orphan_that_imitates_a_sweeper_is_killed(python):
         os.dup2(reader, 0)
         os.set_inheritable(writer, True)
         if os.fork() == 0:
-            resource.setrlimit(10, (5, 5))  # a mark that the referee gave to no program
+            resource.setrlimit(10, ({limit}, {limit}))  # the limit that carries the mark
             os.execv({sweeper.SWEEPER[0]!r}, {sweeper.SWEEPER!r})
         os.wait()
         print("up", flush=True)
