@@ -90,8 +90,7 @@ class Rung(Enum):
     FULL = "full"
     """bubblewrap with namespaces, a system call filter, and a cgroup for each program."""
     NAMESPACES = "namespaces"
-    """bubblewrap, but one or more parts of the rung `full` are missing: the cgroup, a limit of the cgroup, the cgroup's
-    means to stop a program, or the system call filter."""
+    """bubblewrap, but the system call filter or the cgroup is missing, or the cgroup lacks a limit or cannot stop a program."""
     UID = "uid"
     """A user id of its own for each program; only if the referee is root."""
     NONE = "none"

@@ -60,7 +60,7 @@ def command_line(
     Args:
         bwrap: the path of bubblewrap.
         program: the program to start. PATH in its environment says where toolchains are.
-        mounts: decides how files are shown, and collects those that the shim must prepare.
+        mounts: decides how the sandbox shows files, and collects what the shim must prepare for that.
         has_filter: whether the shim passes on a system call filter.
     """
     access = program.access
@@ -131,8 +131,8 @@ def find_build_home() -> Path:
     """Return the path at which a sandbox shows the new home folder of a build.
 
     It is the path of the user's home folder, because some tools accept a copied cache only at the path of the original.
-    If HOME is not an absolute path, this function returns `_BUILD_HOME`. It does the same if HOME is /, /tmp, a folder of
-    the system such as /usr, or a path below one, because there the new home folder would hide files that the build needs.
+    If HOME is not an absolute path, this function returns `_BUILD_HOME`. It does the same if HOME is / or /tmp, or if HOME
+    is or lies in a folder of the system such as /usr. There the new home folder would hide files that the build needs.
 
     Raises UserError if the user has no home folder.
     """
@@ -143,7 +143,7 @@ def find_build_home() -> Path:
 
 
 def _proc_options(limits: Limits, mounts: Mounts) -> list[str]:
-    """Return the options for /proc, which cover the figures about the whole machine."""
+    """Return the options that show /proc and cover its counters of the whole machine; see `mounts`."""
     words = ["--proc", "/proc"]
     for file, content in frozen_files(limits).items():
         words += ["--ro-bind-data", str(mounts.add_content(content)), str(file)]

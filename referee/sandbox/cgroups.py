@@ -37,9 +37,9 @@ _OOM_FILES = {1: "memory.oom_control", 2: "memory.events"}
 _PEAK_FILES = {1: "memory.max_usage_in_bytes", 2: "memory.peak"}
 """The file with the largest memory use, by the version of cgroups."""
 _NEAR_LIMIT_BYTES = 1 << 20
-"""In version 1, a cgroup counts as having reached its limit if its peak is less than this far below the limit. The last
-request for memory before a kill is at most eight pages. It fails, so it is not added to the peak, and the peak can stay
-slightly below the limit."""
+"""In version 1, the referee assumes that a cgroup has reached its limit if its peak is above the limit minus this value. The
+last request for memory before a kill is at most eight pages. It fails, so it is not added to the peak, and the peak can
+stay slightly below the limit."""
 _REMOVAL_LIMIT_S = 2.0
 _TCP_BYTES = 64 << 20
 """The limit for the buffers of TCP sockets, which version 1 does not count as memory."""
@@ -371,10 +371,10 @@ def _limit_quota(part: Hierarchy, quota_us: int) -> None:
 def _find_shortage(part: Hierarchy) -> MemoryShortage | None:
     """Return why the kernel has killed a process of this folder for lack of memory; None if it has killed none.
 
-    `oom_kill` counts each killed process, whichever limit was reached. In version 2, `oom` counts only how often the limit
-    of this cgroup, or of a cgroup below it, was reached and memory was lacking. Linux's `admin-guide/cgroup-v2.rst`
-    describes these counters. Version 1 has no such counter: on Linux 6.18 `memory.memsw.failcnt` stays 0. So in
-    version 1 the peak decides.
+    `oom_kill` counts each killed process, whichever limit was reached. In version 2, `oom` counts only how often a request
+    for memory was about to fail because of the limit of this cgroup or of a cgroup below it. Linux's
+    `admin-guide/cgroup-v2.rst` describes these counters. In version 1 the peak decides, because there is no such
+    counter: `memory.memsw.failcnt` stays 0 on Linux 6.18.
     """
     numbers = _read_numbers(part.folder / _OOM_FILES[part.version])
     if not numbers.get("oom_kill"):
@@ -409,7 +409,7 @@ def _read_int(file: Path) -> int:
 def _read_own(file: Path) -> list[str]:
     """Return the lines of a file about the referee's process; [] if the file is missing or cannot be read.
 
-    Raises Shortage if the machine only lacks a resource. If this function returned [] then, the referee would conclude
+    Raises Shortage if the reason is that the machine lacks a resource. From [] the referee would conclude
     that the machine has no cgroups.
     """
     try:

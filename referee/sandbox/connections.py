@@ -76,8 +76,8 @@ def open_connections(address: str | int, expected: int) -> Iterator[list[Connect
 def refuse_descriptors(address: str) -> None:
     """Prevent programs from sending file descriptors to this process through its listening UNIX socket at `address`.
 
-    The kernel would close the descriptors in a thread of this process, which can take as long as the program has chosen.
-    Before Linux 6.16 and on other systems this function does nothing, because the kernel has no such option.
+    The kernel would close the descriptors in a thread of this process, and the program can choose how long that takes.
+    Before Linux 6.16 and on other systems this function changes nothing, because the kernel has no such option.
 
     Raises OSError if no file descriptors are left.
     """
@@ -151,12 +151,12 @@ def _find_programs(links: Sequence[socket.socket], expected: int) -> list[int | 
 def _find_tcp_programs(links: Sequence[socket.socket], expected: int) -> list[int | None]:
     inodes = _inodes_by_ends()
     files = [inodes.get((_name_peer(link), _strip_ipv6(link.getsockname()))) for link in links]
-    # a file is None if no open socket has the same two ends as the link: then the other end is closed
+    # a file is None if no open socket has these two ends, because the other end is closed
     found: dict[str | None, int | None] = {None: None}
     for pid in (expected, *PROCESS_TREES.list_pids(expected)):
         try:
             found |= dict.fromkeys(_open_files(pid), expected)
-        except PermissionError:  # the expected program may be at any of the other ends
+        except PermissionError:  # assume that the expected program has made all connections
             return [expected] * len(links)
     missing = {file for file in files if file not in found}
     for name in os.listdir("/proc") if missing else ():  # noqa: PTH208 - names, not paths
@@ -199,7 +199,7 @@ def _parse_end(text: str) -> _End:
 def _open_files(pid: int) -> Iterator[str]:
     """Yield the path or name of each open file of a process, such as `socket:[123]`, from /proc.
 
-    Raises PermissionError if this process may not read it.
+    Raises PermissionError if the referee may not see the open files of that process.
     """
     folder = f"/proc/{pid}/fd"
     with suppress(FileNotFoundError, ProcessLookupError):

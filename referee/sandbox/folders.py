@@ -28,7 +28,7 @@ from referee.sandbox.process_tree import has_variable
 
 _BLOCK_KIB = 4
 _WALKS = 10
-"""How many times `scratch_kib` walks through a folder at most, if the program moves folders meanwhile."""
+"""The maximum number of walks in one call of `scratch_kib`."""
 _LOCK = "lock"
 _NOT_IN_ADDRESSES = re.compile(r"[%?#,\ud800-\udfff]")
 """Matches characters that the address `unix:PATH` of a socket cannot contain. gRPC gives a special meaning to some of them.
@@ -74,7 +74,7 @@ class ProgramFolder:
         except OSError as error:
             raise VoidGame(f"no room for a bot's folder: {error}") from error
         self.socket = link / "socket"
-        """The path for the program's socket. The socket has a folder of its own, because a sandbox shows everything in its folder."""
+        """The path for the program's socket. The socket has a folder of its own, because a sandbox shows this whole folder."""
 
     def scratch_kib(self, enough_kib: int) -> int:
         """Return the disk space that the scratch folder uses, in KiB; stop counting at `enough_kib`.
@@ -276,7 +276,7 @@ def _folder_of_runs() -> Iterator[Path]:
 def _create_and_share(folder: Path) -> int:
     """Create the folder of all run folders if it is missing, and take a shared lock on it. Return its file descriptor.
 
-    Raises RefereeError if the folder is a link, belongs to another user, or can be written by other users.
+    Raises RefereeError if `folder` is a link or a file, belongs to another user, or can be written by other users.
     """
     while True:
         with suppress(FileExistsError):
@@ -350,7 +350,8 @@ def _remove_if_abandoned(folder: Path) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         kill_programs(folder)
-        # the lock is removed last: if this process is killed before that, a later run removes the rest
+        # This removes the lock after all subfolders. If this process is killed before that, a later run finds the lock
+        # and removes the rest.
         remove_folder(folder)
     except BlockingIOError:
         return  # the run is alive

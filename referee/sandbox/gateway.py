@@ -70,7 +70,7 @@ class Address(NamedTuple):
 
     @classmethod
     def parse(cls, url: str) -> Address:
-        """Return the address of a URL with the scheme `http` or `https`. Raises ValueError if `url` is no such URL with a host."""
+        """Return the address of a URL. Raises ValueError if it is malformed, has no host, or is neither `http` nor `https`."""
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise ValueError(f"{url}: not a URL with http or https")
@@ -82,7 +82,7 @@ class Address(NamedTuple):
 
 
 class _Request(NamedTuple):
-    """The head of a request to the gateway: of CONNECT, or of a plain request, which has the method GET or HEAD."""
+    """The head of a request to the gateway: either CONNECT, or a plain request (GET or HEAD)."""
 
     method: str
     address: Address
