@@ -104,7 +104,7 @@ def _start(command: list[str], report: int, limits: dict[int, int]) -> int:
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
-        # the program gets its own process group, so that the referee can stop it without `init.py`
+        # the program gets its own process group, so that the referee's signals to this group do not reach `init.py`
         os.setpgid(0, 0)
         # Python ignores these signals; the program must get the default handlers
         for ignored in (_SIGPIPE, _SIGXFSZ):
@@ -188,7 +188,7 @@ def _write_sysinfo(listener: int, call: int, pid: int, address: int, memory: int
     except OSError:
         return errno.EPERM  # the caller has hidden its memory, or the kernel refuses access to it
     try:
-        # raises OSError if the caller is gone: then `file` may belong to another process with the same pid
+        # raises OSError if the caller is gone; in that case, `file` may be the memory of a new process with the same pid
         fcntl.ioctl(listener, _IS_VALID, struct.pack("Q", call))
         written = os.pwrite(file, content, address)
     except (OSError, OverflowError):

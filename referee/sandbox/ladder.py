@@ -73,8 +73,8 @@ async def select_isolation(wanted: Rung | None = None, required: Rung | None = N
 def make_launcher(isolation: Isolation) -> Launcher:
     """Return the launcher for an isolation that `select_isolation` returned on this machine.
 
-    Raises VoidGame if bubblewrap was removed since then. Raises VoidGame also if programs had cgroups in the tests, but
-    this process cannot create cgroups with all controllers of the tests.
+    Raises VoidGame if bubblewrap was removed since then. Raises VoidGame also if the isolation was tested with cgroups,
+    but this process can create none, or its cgroups lack a controller of the tested cgroups.
     """
     cgroups = Cgroups(()) if isolation.controllers is None else _find_cgroups(isolation.controllers)
     match isolation.rung:
@@ -92,9 +92,9 @@ def make_launcher(isolation: Isolation) -> Launcher:
 
 
 def _find_cgroups(tested: frozenset[str]) -> Cgroups:
-    """Return the object that creates the cgroups of this process.
+    """Return an object with which this process creates cgroups for programs.
 
-    Raises VoidGame if it can create none, or if they lack a controller of `tested`.
+    Raises VoidGame if this process can create no cgroups, or if its cgroups lack a controller of `tested`.
 
     Args:
         tested: the controllers with which the isolation was tested.
@@ -111,7 +111,7 @@ def _find_cgroups(tested: frozenset[str]) -> Cgroups:
 
 
 async def _find_or_stop(wanted: Rung | None) -> Isolation:
-    """Call `_find_exactly`, or without a wanted rung `_find_strongest`, and return the isolation.
+    """Return the result of `_find_exactly`, or of `_find_strongest` if no rung is wanted.
 
     Raises UserError if the machine is too slow or lacks a resource.
     """

@@ -81,7 +81,7 @@ class RunningProgram(Protocol):
 
     @property
     def scheduler(self) -> Scheduler:
-        """Sets when the process tree gets a core. While it is stopped, all methods of this class still work."""
+        """Sets when the process tree gets a core. All methods of this class also work while the tree is stopped."""
         ...
 
     def terminate(self) -> None:

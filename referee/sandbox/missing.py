@@ -53,8 +53,8 @@ _LIBRARIES = {
     "threads": "a C library: `apt install libc6-dev`",
     "z(?:lib|(?![a-z]))": "zlib: `apt install zlib1g-dev`",
 }
-"""What to install for each well-known C++ library. The key is a regular expression for the beginning of the library's name or of
-the paths of its headers, in lower case."""
+"""What to install for each well-known C++ library. Each key is a regular expression in lower case. It matches the beginning
+of the library's name, or the beginning of the paths of its headers."""
 
 
 def how_to_install(program: str) -> str:
@@ -68,7 +68,7 @@ def how_to_install(program: str) -> str:
 
 
 def find_missing_program(output: str) -> str | None:
-    """Return the program that is missing according to the last such message of a shell or of `env` in `output`, otherwise None."""
+    """Return the program that the last match of `_NOT_FOUND` in `output` names; None if there is no match."""
     found = _NOT_FOUND.findall(output)
     return found[-1] if found else None
 

@@ -23,16 +23,17 @@ from referee.sandbox.process_tree import PROCESS_TREES, read_proc_file
 T = TypeVar("T")
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _CPUCLOCK_SCHED = 2
-"""Linux's value for the exact CPU time in the id of a CPU clock. The id without the flag 4 means the clock of a whole process;
-see `clock_getcpuclockid`."""
+"""The low bits in the id of a CPU clock that mean the exact CPU time in Linux. With the flag 4 too, the id would mean the
+clock of one thread instead of a whole process; see `clock_getcpuclockid`."""
 _PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
 MONITOR_PERIOD_S = 0.5
 """The time between two checks of a program that is in use."""
 _RESIDENT_MULTIPLE = 16
-"""The resident memory of a process tree may be at most this multiple of its memory limit. Shared memory counts in each mapping.
+"""The resident memory of a process tree may be at most this multiple of its memory limit.
 
-To count shared memory only once, the kernel takes about 40 ms for each mapped GiB, even if all mappings show the same
-few pages. This multiple limits that time. It is enough for 16 processes that share all their memory.
+Here shared memory counts once for each mapping. To count it only once, the kernel takes about 40 ms for each mapped GiB,
+even if all mappings show the same few pages. This multiple limits that time. It is enough for 16 processes that share
+all their memory.
 """
 _ENDED_PER_PROCESS = 16
 """The number of orphan processes that end between two checks may be at most this multiple of the limit of processes."""
@@ -112,7 +113,7 @@ class ResourceMonitor:
         """Return the fault if the tree exceeds its memory limit, otherwise None. See `breach`.
 
         Args:
-            resident_kib: the resident memory of the tree. Shared memory counts in each mapping.
+            resident_kib: the resident memory of the tree. Here shared memory counts once for each mapping.
         """
         limit_mib = self._limits.memory_mib
         if resident_kib <= limit_mib * 1024:

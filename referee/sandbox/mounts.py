@@ -7,8 +7,8 @@ shown as an overlay, a copy or a new device file is shown by a bind mount.
 
 Most system-wide files of /proc contain counters of the whole machine. A program could send bits with these counters:
 it starts processes, and a program in another sandbox sees that the counter has grown. So a sandbox covers the
-system-wide folders of /proc, and the system-wide files that everybody may read, except those that are known to carry no
-bits (`_CONSTANT_FILES` and `_OWN_FOLDERS`). A covered file is empty, or has plausible contents if runtimes of
+system-wide folders of /proc, and the system-wide files that everybody may read. The exceptions are `_OWN_FOLDERS` and
+`_CONSTANT_FILES`, which carry no bits or few. A covered file is empty, or has plausible contents if runtimes of
 programming languages read it.
 """
 
@@ -138,7 +138,7 @@ class Mounts:
         return self._uid is None or all(map(_others_can_enter, path.parents))
 
     def source(self, path: Path) -> str:
-        """Return a path at which bubblewrap's user reaches the original of `path`: `path` itself, or a bind mount in `_PREPARED`."""
+        """Return `path`, or a bind mount of it in `_PREPARED` if bubblewrap's user cannot reach `path` at its own place."""
         if path not in self._sources:
             reachable = self.is_reachable(path)
             self._sources[path] = str(path) if reachable else self._prepare("--bind", path)

@@ -30,7 +30,7 @@ _PAUSE_S = 0.001
 
 @contextmanager
 def open_output() -> Iterator[tuple[int, asyncio.StreamReader]]:
-    """Open the pipe for an output of a program. Yield the end for the program, and a reader of the output.
+    """Open the pipe for an output of a program. Yield the writing end for the program, and a reader of the output.
 
     Start the program inside the context. When the context ends, a thread closes the writing end of the pipe in this process, and
     begins to read.
@@ -65,7 +65,7 @@ OUTPUT_THREADS = OutputThreads()
 
 
 class _OutputPipe(asyncio.ReadTransport):
-    """Gives the bytes that a thread reads from a pipe to a `StreamReader`.
+    """Reads a pipe in a thread, and passes the bytes to a `StreamReader`.
 
     Only the `StreamReader` keeps this object alive, because the thread has only a weak reference. The thread ends when the output
     ends or this process ends. If nobody uses the `StreamReader` any more, the thread ends at the next chunk.

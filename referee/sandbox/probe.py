@@ -49,9 +49,10 @@ _COMPETE_NS = 20_000_000
 """In a competition, the probe computes on one core until it has used this CPU time. A program that runs on the same core must
 leave the core to the probe meanwhile."""
 _COMPETITIONS = 5
-"""The maximum number of competitions. There are no more after the first one that the program loses."""
+"""The maximum number of competitions. After one in which the program leaves the core to the probe, there are no more."""
 _IDLE_SHARE = 0.25
-"""A program with a larger share does not leave the core to others. With normal scheduling it gets at least half."""
+"""A program that gets a larger share of the CPU time in a competition does not leave the core to the probe. With normal
+scheduling, it gets at least half."""
 _PROBE_LIMIT_S = 60.0
 """The time limit of the whole probe, which takes a fraction of a second on an idle machine. A busy machine may need 20 s."""
 _ERROR_BYTES = 4096
@@ -74,8 +75,8 @@ async def probe(launcher: SandboxLauncher | UidLauncher) -> tuple[ProbeResult, .
         try:
             async with asyncio.timeout(_PROBE_LIMIT_S):
                 results = await _try_forbidden_acts(launcher, folder, stack)
-                # Run this after the acts, not at the same time: when the program of the acts is killed, all
-                # orphan processes with an unknown owner are killed too, and these could belong to the program here.
+                # Run this after the acts, not at the same time: when the program that tries the acts is killed, all
+                # orphan processes with an unknown owner are killed too. The program started here could be among them.
                 dies = await _kill_parent(launcher, folder)
                 results[Protection.DIES_WITH_REFEREE] = dies
         except TimeoutError:
@@ -185,7 +186,7 @@ async def _write_without_end(shared: str) -> None:
 
 
 def _harm_to(bystander: int) -> dict[str, list[str]]:
-    """Return the attempts against the bystander that were successful, by the name of the protection.
+    """Return for each protection, by its name, the successful attempts against the bystander.
 
     The program itself cannot know which attempts were successful, because in its sandbox another process may have the
     pid of the bystander. If the referee is process 1 of a container, all pids are low, so this is likely.
@@ -249,7 +250,8 @@ def _judge(protection: Protection, tried: int, succeeded: Sequence[str]) -> Prob
 async def _try_stopping(program: RunningProgram, marker: str) -> ProbeResult:
     """Try to keep a busy program off a core, and then to stop it. Return the result for `IDLE_BOTS_STOPPED`."""
     program.scheduler.schedule(Scheduling.IDLE)
-    # Other load can only enlarge the share that the program seems to get. So one small share is enough.
+    # Other load on the machine can make the measured share larger, but not smaller. So one small share proves that the
+    # program leaves the core to others.
     shares = (_compete(_marked_pids(marker)) for _ in range(_COMPETITIONS))
     leaves_core = any(share <= _IDLE_SHARE for share in shares)
     program.scheduler.schedule(Scheduling.STOPPED)
@@ -316,13 +318,13 @@ async def _kill_parent(launcher: SandboxLauncher | UidLauncher, folder: Path) ->
         started = shim_command("PARENT", "REPORT", options, words)
         sweeper = start_sweeper()
         if not launcher.is_sandboxed and resources.uid is not None:
-            # The pid of the program is not known yet, and no process has the session -1. The sweeper kills the processes
-            # of a user only while it holds the lock of the user id. This process holds the real lock and is not killed,
-            # so the sweeper gets another file to lock.
+            # The pid of the program is not known yet, so the sweeper gets -1: no process has the session -1. The sweeper
+            # kills the processes of a user only while it holds the lock of the user id. This process holds the real lock
+            # and is not killed, so the sweeper gets another file to lock.
             lock = folder / "user-id"
             lock.touch()
             os.write(sweeper, os.fsencode(f"+-1 {resources.uid} 0 {lock}\n"))
-        # the sweeper acts when the program that holds the other end of its pipe is killed
+        # only this program keeps the writing end of the sweeper's pipe, so the sweeper acts when the program is killed
         async with _start_program("referee", *started, descriptor=sweeper) as referee:
             while not _marked_pids(inner, whole=True):  # noqa: ASYNC110 - there is no event for it
                 await asyncio.sleep(0.01)
@@ -333,7 +335,7 @@ async def _kill_parent(launcher: SandboxLauncher | UidLauncher, folder: Path) ->
 
 
 async def _check_gone(protection: Protection, marker: str, before: set[int]) -> ProbeResult:
-    """Wait until no process with `marker` in its command line is left, and return the result. Kill those that remain.
+    """Wait up to `_EXIT_LIMIT_S` until no process with `marker` in its command line is left. Kill the rest, and return the result.
 
     Args:
         protection: the protection that the result is for.
