@@ -10,12 +10,12 @@ sandboxes could pass messages to each other, because some files are the same in 
 has only one inode for all eventfd and epoll descriptors of the machine.
 
 The referee reads from UNIX sockets: those of gRPC and of the gateway. A program can send file descriptors through
-these sockets, and the kernel closes the descriptors in the referee. A program could make this closing take as long as
-it likes: with the socket option SO_LINGER, or with the calls splice and sendfile, which hold the lock of a pipe while
-they wait. So the filter refuses these. A program can also send a descriptor of a large memory file, and no filter can
-prevent that. The kernel then frees this file in the referee, which takes some time (see "Sent memory files" in
-README.md). From Linux 6.16 on, the referee makes these sockets refuse all descriptors; see `refuse_descriptors` in
-`connections.py`.
+these sockets, and the kernel closes the descriptors in the referee. With the socket option SO_LINGER or the calls splice
+and sendfile, a program could make this closing take as long as it likes. (The two calls hold the lock of a pipe while
+they wait.) So the filter refuses the option and both calls. A program can also send a descriptor of a large memory file,
+and no filter can prevent that. The kernel then frees this file in the referee, which takes some time (see "Sent memory
+files" in README.md). From Linux 6.16 on, the referee makes these UNIX sockets refuse all descriptors; see
+`refuse_descriptors` in `connections.py`.
 
 On the rung `uid`, programs have a smaller filter, which refuses only the calls for keys of the kernel.
 """
@@ -287,10 +287,10 @@ def build_sysinfo_filters(machine: str) -> tuple[bytes, bytes] | None:
 
 
 def build_key_filter(machine: str) -> bytes | None:
-    """Return a filter that refuses the calls for keys of the kernel and nothing else, also in 32-bit programs.
+    """Return a filter that refuses only the calls for keys of the kernel.
 
-    Keys outlive the program, and other programs with the same user id can read them. Return None for a machine that
-    is not in `ARCHITECTURES`.
+    Keys outlive the program, and other programs with the same user id can read them. The filter works for 32-bit
+    programs too. Return None for a machine that is not in `ARCHITECTURES`.
     """
     known = ARCHITECTURES.get(machine)
     if known is None:
@@ -387,7 +387,10 @@ def _if_equal(value: int, then: bytes) -> bytes:
 
 
 def _load_argument(number: int) -> bytes:
-    """Return the instruction that loads the lower 32 bits of an argument. All `ARCHITECTURES` are little-endian."""
+    """Return the instruction that loads the lower 32 bits of an argument.
+
+    These bits come first, because all `ARCHITECTURES` are little-endian.
+    """
     return _op(_LOAD, _ARGUMENTS + 8 * number)
 
 

@@ -5,9 +5,9 @@ watches `/dev/shm` by inotify. As long as no close event has come for a new file
 mapped. If during this time only processes of one program have the file open or mapped, this program has made it. A file
 that is closed before the referee scans the open files of the programs has no known creator and is kept.
 
-A segment of System V stores the pid of its creator. The kernel can give this pid to another process later. So the pid
-counts only while the creator is a process of the program. But the pid of a program that has ended counts as long as no
-process has this pid.
+A segment of System V stores the pid of its creator. The kernel can give this pid to another process later. So the
+referee trusts the pid only while the creator is still a process of the program. It also trusts the pid of a program
+that has ended, as long as no process has this pid.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ class SharedMemoryWatch:
         self._moved: dict[int, _NewFile] = {}
         """Files of `_created` that are being renamed, by the cookie of the event."""
         self._unconfirmed: dict[int, int] = {}
-        """The program that has a file open, by the inode of the file. An entry stays until a search has ended for other
-        processes that have the file open."""
+        """The program that has a file open, by the inode of the file. An entry stays until `_find_other_holders` has
+        searched for other processes that have the file open."""
         self._search: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -121,7 +121,7 @@ class SharedMemoryWatch:
         self._programs[pid] = _Leftovers(time.time())
 
     def note_segments(self, pid: int, *, has_ended: bool) -> None:
-        """Remember the segments whose creator is a process of a program now. Without new segments this is cheap.
+        """Remember the segments that the present processes of a program have created. Without new segments this is cheap.
 
         Args:
             pid: the process id of the program.
@@ -132,8 +132,8 @@ class SharedMemoryWatch:
             own = () if has_ended else (pid,)
             self._note_segments(pid, *own, *PROCESS_TREES.list_pids(pid))
         if new and has_ended and not psutil.pid_exists(pid):
-            # No process has the pid now, and the kernel uses a pid again only after all other pids. So no other process
-            # has had the pid since the program had it.
+            # No process has the pid now. It is unlikely that another process has had it since the program ended, because
+            # the kernel tries all other pids before it uses a pid again.
             self._programs[pid].segments |= {_identify(row) for row in new if row["cpid"] == pid}
 
     async def scan_again(self, pid: int, *, has_ended: bool) -> None:
@@ -163,7 +163,7 @@ class SharedMemoryWatch:
     def _new_segments(self, pid: int) -> list[dict[str, int]]:
         """Return the rows of the segments that a program may have made.
 
-        This user has created these segments. They are not older than the program, and not remembered yet.
+        The referee's user has created these segments. They are not older than the program, and not remembered yet.
         """
         if (left := self._programs.get(pid)) is None:
             return []
@@ -183,7 +183,7 @@ class SharedMemoryWatch:
         remembered either.
         """
         for row in self._new_segments(pid):
-            # the process may be gone, and in another thread the event loop may remove the program meanwhile
+            # the process may be gone; if this runs in another thread, the event loop may have removed the program
             with suppress(psutil.Error, KeyError):
                 if row["cpid"] in creators:
                     start_s = psutil.Process(row["cpid"]).create_time()
@@ -317,9 +317,10 @@ def _held_files(pid: int) -> Iterator[_HeldFile]:
 
 
 def _find_held(owners: Mapping[int, int | None]) -> set[int]:
-    """Return the inodes whose files in /dev/shm a process outside of their program has open or mapped.
+    """Return the inodes of the files that a process outside of the file's program has open or mapped.
 
-    `owners` gives the program of each inode; None if every process counts.
+    `owners` contains the inode of each file to check, with the file's program. If the program is None,
+    every process counts.
     """
     held: set[int] = set()
     for pid in psutil.pids():
@@ -330,7 +331,7 @@ def _find_held(owners: Mapping[int, int | None]) -> set[int]:
 
 
 def _remove_files(inodes: set[int]) -> None:
-    """Remove the names of some inodes from /dev/shm, unless a process holds them."""
+    """Remove the files with these inodes from /dev/shm, except files that a process still has open or mapped."""
     inodes = inodes - _find_held(dict.fromkeys(inodes))
     with suppress(OSError), os.scandir(_FOLDER) as entries:
         for entry in list(entries):

@@ -10,9 +10,10 @@ kernel then closes REPORT. If the shim fails, it writes `NUMBER TEXT`. NUMBER is
 the program cannot be started, NUMBER is the error number.
 
 The program inherits only its standard file descriptors (with --sandbox, also the pipes described there), and has the
-default handlers of the signals that Python and the referee ignore. It dumps no core. It can create no POSIX message
-queue, because such a queue would outlive it. It can neither become a real-time process nor raise its priority. A program
-with CAP_SYS_RESOURCE can lift these limits.
+default handlers of the signals that Python and the referee ignore. It writes no core file. Three more limits exist only
+on Linux: the program can create no POSIX message queue (the queue would outlive it), cannot become a real-time process,
+and cannot raise its priority. A program with CAP_SYS_RESOURCE can lift these limits. The last two do not hold for a
+program with CAP_SYS_NICE.
 
 The shim carries out the options in the given order:
 
@@ -114,7 +115,7 @@ def main() -> None:
         _fail(report, f"0 {error.filename or ' '.join(options)}: {error.strerror}")
     if sys.platform == "linux":
         _prctl(_PR_SET_PDEATHSIG, _SIGKILL)  # after --uid, because a change of user resets it
-    # if the referee ended before the line above, its end kills nothing
+    # PR_SET_PDEATHSIG has no effect if the referee had already ended
     if os.getppid() != parent:
         os._exit(1)
     # Python or a worker ignores these signals; the program must get the default handlers

@@ -60,7 +60,7 @@ async def start_shim(
     report: int,
     options: Sequence[str],
 ) -> asyncio.subprocess.Process:
-    """Start the shim in a session of its own. Raises OSError if no process can be started.
+    """Start the shim in a session of its own (see setsid(2)). Raises OSError if no process can be started.
 
     The process dies with the thread that calls this function. Call this function only inside
     `finish_or_kill`, which explains the reason.
@@ -120,7 +120,7 @@ def private_options(program: ProgramSpec) -> list[str]:
 
     The program sees new folders for temporary files, which contain only the files that it needs. From Linux 5.12 on, all
     other files are read-only, except for the scratch folder, the home folder and the other folders that `Access` makes
-    writable. If other users cannot enter a folder above a needed file, the program sees a new folder in its place, with
+    writable. If a folder above a needed file is closed to other users, the program sees a new folder in its place, with
     only the needed files.
     """
     access = program.access

@@ -32,8 +32,9 @@ def find_toolchains(program: str, path: str) -> list[Path]:
     """Return the toolchains that a sandbox shows to a program, as folders and files outside of /usr.
 
     Args:
-        program: the name or path of the program. A name is looked up in PATH. Then the folders of the files that
-            `_follow_links` finds count like folders of PATH. A path, which contains a slash, adds no folder.
+        program: the name or path of the program. A name is looked up in PATH. The folders of the files that
+            `_follow_links` finds for it are searched for toolchains too, like the folders of PATH. A path
+            (with a slash) adds no folder.
         path: the value of PATH in the program's environment.
     """
     folders = [Path(folder) for folder in path.split(os.pathsep) if folder.startswith("/")]
@@ -78,7 +79,7 @@ def _python_files(prefix: Path) -> Iterator[Path]:
 
 
 def _follow_links(program: Path, folders: Sequence[Path]) -> Iterator[Path]:
-    """Yield the files behind a program: the targets of its links, and the interpreters of its scripts."""
+    """Yield the target of a program that is a link, or the interpreter of a script; then do the same with that file."""
     for _ in range(_MAX_LINKS):
         if program.is_symlink():
             program = program.parent / program.readlink()
@@ -114,10 +115,10 @@ def _installations(folder: Path) -> Iterator[Path]:
 
 
 def _installation(folder: Path) -> Iterator[Path]:
-    """Yield the installation that contains `folder`, or `folder` itself if no installation that can be shown contains it.
+    """Yield the installation that contains `folder`, or else `folder` itself.
 
-    For a virtual environment, also yield the installation of its interpreter. Never yield a private folder; see
-    `_is_private`.
+    `folder` is also yielded if the installation is private. For a virtual environment, also yield the installation of its
+    interpreter. Never yield a private folder; see `_is_private`.
     """
     prefix = folder.parent
     if folder.name == "shims" and not _is_private(prefix):

@@ -1,4 +1,4 @@
-"""Give each program a user id of its own, and end and remove everything that its user leaves behind.
+"""Give each program a user id of its own, kill its user's processes, and remove what this user leaves behind.
 
 A referee that is root locks an id before it gives the id to a program. The lock is a file in a folder that only root
 can enter, so no program can take the lock. The kernel frees the lock when the referee's process ends, so a killed
@@ -177,8 +177,8 @@ def _remove_files(uid: int) -> None:
 def _open_folder() -> tuple[int, Path]:
     """Open the folder with the locks, and return its file descriptor and its path. Create it if it is missing.
 
-    Raises VoidGame if none of `_PARENTS` has a safe folder: the folder cannot be created or opened, does not belong to
-    root, or gives other users any access.
+    Raises VoidGame if no safe folder exists or can be created in any of `_PARENTS`. A safe folder belongs to root and
+    gives other users no access.
     """
     reasons = []
     for parent in _PARENTS:
