@@ -73,7 +73,7 @@ LIMITS = Limits(
 )
 """The limits of a build. They are higher than those of a bot, because compilers need more."""
 _HEAD_BYTES = DEFAULT_KEPT_BYTES // 4
-"""How many bytes from the beginning of the output are kept: the first error of a compiler is often the reason."""
+"""How many bytes from the beginning of the output are kept. The first error of a compiler often explains why a build failed."""
 _OUTPUT_LIMIT_S = 0.5
 """How many seconds the referee may wait for the rest of the output after the build has ended."""
 _SECRETS = {"REFEREE_DB", "PGPASSWORD"}
@@ -108,7 +108,8 @@ class Built:
     """The result of a build and of the fetches before it."""
 
     reason: str | None
-    """Why the bot cannot be used, in one sentence; None if the build succeeded, even after a failed fetch."""
+    """Why the bot cannot be used, in one sentence. None if the build succeeded, even after a failed fetch. Without a build
+    command, None if all fetches succeeded."""
     output: str
     """The beginning and the end of standard output and standard error, mixed, with control characters escaped."""
     elapsed_s: float
@@ -118,7 +119,7 @@ class Built:
 
     @property
     def ok(self) -> bool:
-        """Whether the build succeeded."""
+        """Whether the bot can be used."""
         return self.reason is None
 
 
@@ -135,9 +136,9 @@ async def build(
     Isolated programs get a new home folder and few environment variables. Programs that are not isolated get all
     environment variables of the referee except `_SECRETS`.
 
-    The build still runs after a failed fetch of Maven, because Maven may have failed only for lack of the bot's sources. It also
-    runs after a failed fetch that could not reach a registry, because the copied caches or the build itself may have all
-    packages. But if the files that name packages are refused, or if there is no build command, nothing more runs.
+    After a failed fetch nothing more runs, with two exceptions. Maven may have failed only for lack of the bot's sources.
+    And if a fetch could not reach a registry, the copied caches or the build itself may have all packages. In both cases, the
+    other fetches and the build still run, unless the files that name packages are refused or there is no build command.
 
     Args:
         command: the program and its arguments; None if the bot needs no build, but perhaps packages.
@@ -188,7 +189,7 @@ class _Run:
         launcher: starts the programs.
         folder: the bot's folder.
         home: the new home folder; None if programs use that of the user.
-        registries: what a fetch may know and reach.
+        registries: the registries that a fetch may reach, and the settings for them.
         limit_s: how many seconds each program may take.
     """
 
@@ -349,7 +350,7 @@ async def _open_gateway(
 async def _wait(launched: RunningProgram, output: Output, limit_s: float) -> str | None:
     """Wait for the end of a fetch or build, and kill all its processes that still run. Return why it failed; None if it succeeded.
 
-    If the program fails, and the machine lacked memory for it or lacks a thread to measure it, raises `VoidGame`.
+    Raises `VoidGame` if the program fails and the machine lacked memory for it, or lacks a thread to measure it.
     """
     pipes = [
         pipe for pipe in (launched.process.stdout, launched.process.stderr) if pipe is not None
@@ -387,7 +388,7 @@ async def _wait_for_end(launched: RunningProgram) -> int | Forfeit:
     waiting = asyncio.ensure_future(launched.process.wait())
     try:
         while not (await asyncio.wait((waiting,), timeout=MONITOR_PERIOD_S))[0]:
-            # ignore a `VoidGame` here: if the machine lacks resources, this matters only if the program fails, see `_wait`
+            # ignore a `VoidGame` here, because a shortage matters only if the program fails; see `_wait`
             if isinstance(fault := await launched.breach(), Forfeit):
                 return fault
         return waiting.result()

@@ -2,8 +2,8 @@
 
 Requests that are written in one message are a batch.
 
-`session` reads the messages of the bot, `inbox` checks them, and `outbox` writes those to the bot. The time comes from a
-`Clock`, which tests replace.
+`session` reads the messages from the bot, `inbox` checks them, and `outbox` writes messages to the bot. The time comes
+from a `Clock`, which tests replace.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ periods for a bot that runs or waits for a core, and those while the clocks are 
 CPU_GRACE_US = 1_000
 """The CPU time, in µs, that a bot still gets to send its reply if it runs or waits for a core at its deadline."""
 CORE_WAIT_LIMIT_US = 2_000_000
-"""How many µs after its deadline a bot gets no further grace period to use its `CPU_GRACE_US`. Two seconds are enough to
-get a core, because Linux reserves a part of every second for normal processes, even if real-time processes use the
-machine."""
+"""A bot gets no further grace period to use its `CPU_GRACE_US` when this many µs have passed since its deadline. Two
+seconds are enough to get a core, because Linux reserves a part of every second for normal processes, even if real-time
+processes use the machine."""
 _RESERVE = 4
-"""How many times `PendingRequests._slowest_us` a batch reserves for each decision after its first one, but at most the limit of
-the decision. The reserved times of a batch add up to at most `BATCH_LIMIT_US`, so they limit how many decisions it has."""
+"""A batch reserves time for each decision after its first one: this number times `PendingRequests._slowest_us`, but at most
+the limit of the decision. The reserved times of a batch add up to at most `BATCH_LIMIT_US`. So they limit how many
+decisions it has."""
 BATCH_LIMIT_US = 60_000_000
-"""A batch is overdue if the bot is silent for longer than the largest limit of its requests plus this time, even if the sum of the
-limits is longer. So a bot that hangs does not hold its core for long."""
+"""If a bot is silent for longer than the largest limit in its batch plus this time, the batch is overdue, even before the
+sum of the limits has passed. So a bot that hangs does not hold its core for long."""
 _PAUSE_CHECK_NS = 10_000_000
 """While the clocks are paused: after how many ns to check again whether they run."""
 _MISSING = {
@@ -80,8 +81,8 @@ class Clock(NamedTuple):
 #      |<-- deadline was moved -----|
 #
 # "Finished" follows from both other states when no request is open any more. A request of the batch is open until its
-# reply comes, the request is overdue, its caller is cancelled, or the session fails. A malformed message, which may be
-# the reply to any open decision, closes all of them.
+# reply comes, the request is overdue, its caller is cancelled, or the session fails. A malformed message may be the reply
+# to any open decision, so it closes all open decisions.
 
 
 class TimedReply(NamedTuple):
@@ -162,8 +163,8 @@ class Batch:
         self.written_ns = written_ns
         """When the clock of the batch started, in ns of the clock. The clock of a hello starts when the referee begins to
         start the bot. The clock of other requests starts when they are written. With a `batch_wait_us` in the bot's hello,
-        it starts earlier: by the time that requests have waited while the bot was not thinking, but at most by
-        `batch_wait_us`. `credit` moves it."""
+        it starts earlier. The difference is how long requests have waited while the bot was not thinking, but at most
+        `batch_wait_us`. `credit` moves the start."""
         self.open = len(requests)
         """The number of requests to which the bot still has to reply."""
         self.sum_us = requests[0].limit_us
@@ -227,14 +228,14 @@ class PendingRequests:
         self.overdue: set[tuple[str, int]] = set()
         """Game id and decision number of each overdue request; the bot may still send a late reply to the request."""
         self.overdue_since_reply: set[tuple[str, int]] = set()
-        """Those requests of `overdue` that became overdue after the bot's newest reply in time, in whatever game that reply was. A
-        late reply removes its request, and earlier requests of the same game."""
+        """Those requests of `overdue` that became overdue after the bot had last replied in time, in any game. A late reply
+        removes its request, and earlier requests of the same game."""
         self.batch: Batch | None = None
         """The batch that is written and not finished."""
         self._slowest_us: int | None = None
-        """The mean time for a decision in the slowest batch of decisions so far, in microseconds; None before the first batch. The
-        mean is the time until the last reply, divided by the number of replies. For an overdue batch, the limit divided by
-        the number of replies plus one counts too, because the bot was still at the next decision."""
+        """The mean time for a decision in the slowest batch of decisions so far, in microseconds; None before the first. The
+        mean is the time until the last reply, divided by the number of replies. In an overdue batch, the bot was still at
+        the next decision. So its limit, divided by one more than the number of replies, is also compared."""
         self.missed = 0
         """How many batches in a row were overdue without any reply."""
         self._clock = clock
@@ -269,7 +270,7 @@ class PendingRequests:
             more_ns = min(ns, now_ns - batch.written_ns)
             batch.written_ns += more_ns
             batch.deadline_ns += more_ns
-            # if a reply came during these `ns`, only the part of them before the reply is excluded from its time
+            # if the reply came during the last `ns`, only the part before the reply is excluded from the reply's time
             if batch.last_reply_ns:
                 batch.last_reply_ns = min(batch.last_reply_ns + more_ns, now_ns)
 
@@ -488,7 +489,7 @@ def fail_request(request: PendingRequest, failure: Exception) -> None:
     """Raise `failure` in the caller that awaits the reply. Do nothing if the future of the reply is done."""
     if not request.reply.done():
         request.reply.set_exception(failure)
-        request.reply.exception()  # asyncio logs an unread exception, and the caller may have stopped waiting
+        request.reply.exception()  # else asyncio logs the exception if the caller has stopped waiting
 
 
 def overdue_fault(request: PendingRequest, batch: Batch, wall_us: int) -> BotFault:

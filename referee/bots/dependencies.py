@@ -183,7 +183,7 @@ def check_pom(file: str, content: bytes, hosts: Hosts) -> bytes:
 
 
 def keep(file: str, content: bytes, hosts: Hosts) -> bytes:  # noqa: ARG001
-    """Return the content of a file that names no packages, only their hashes."""
+    """Return the content unchecked, because the file only gives the hashes of packages."""
     return content
 
 
@@ -214,8 +214,8 @@ def _text(file: str, content: bytes) -> str:
 def _join_lines(lines: Iterable[str]) -> Iterator[str]:
     """Join the lines of a `requirements.txt` as pip does, before comments are removed.
 
-    A line that ends with a backslash continues in the next line. But a line that is only a comment never continues. After a
-    line with a backslash, such a line is appended with a space, so that it is still a comment.
+    A line that ends with a backslash continues in the next line, unless it is only a comment. If that next line is
+    only a comment, it is appended with a space before it, so that it stays a comment.
     """
     parts: list[str] = []
     for line in lines:
@@ -274,7 +274,7 @@ def _leaves(value: object, name: str) -> Iterator[tuple[str, object]]:
 def _locked_packages(root: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the packages of npm's lock file, each with its name or path. In version 1 of the format, packages contain packages."""
     for name, package in _table(root.get("packages")).items():
-        if name:  # the bot itself has no name
+        if name:  # the entry of the bot itself has an empty name
             yield name, _table(package)
     open_tables = [_table(root.get("dependencies"))]
     while open_tables:
@@ -286,7 +286,8 @@ def _locked_packages(root: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, A
 def _check_npm_version(file: str, name: str, wanted: object) -> None:
     """Refuse a version that is a URL, a repository or a folder.
 
-    Such a version has a slash or a colon, or begins with a dot. The part `npm:NAME` of an alias may have all of these.
+    Such a version has a slash or a colon, or begins with a dot. The part `npm:NAME` of an alias has a colon, and perhaps a
+    slash, so it is not checked.
     """
     if not isinstance(wanted, str):
         raise _refusal(file, name)

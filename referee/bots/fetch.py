@@ -1,9 +1,9 @@
 """Plan how to fetch the packages of a bot: by which package manager, with which files, in which environment.
 
-A build has no network in a sandbox. So its packages are fetched before it. A package manager runs in a new folder with
-copies of the files that name packages, and what else `copy_files` puts there. A `build.fetch` is a command of the bot,
-and runs in the bot's folder. What package managers fetch is in the home folder of the build, or is moved into the bot's
-folder. `build` in `bots/build.py` runs the plan.
+A build has no network in a sandbox. So its packages are fetched before it. A package manager runs in a new folder. It
+has only the files that `copy_files` puts there, such as copies of those that name packages. A `build.fetch` is a command
+of the bot, and runs in the bot's folder. What package managers fetch is in the home folder of the build, or is moved into
+the bot's folder. `build` in `bots/build.py` runs the plan.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from referee.sandbox.gateway import Address
 PROXY_PORT = 3128
 """The port on 127.0.0.1 at which a fetch in a sandbox reaches its gateway, which is its HTTP proxy."""
 _VARIABLES = ("LANG", "LC_ALL", "PATH", "TERM", "TZ")
-"""The environment variables that are copied from the referee to every isolated build."""
+"""The environment variables that are copied from the referee to every isolated fetch and build."""
 _FETCH_VARIABLES: Mapping[str, str] = {
     "GOFLAGS": "-mod=mod",
     "GOTOOLCHAIN": "local",
@@ -337,4 +337,4 @@ def _copy_cached_file(source: str, target: str) -> None:
         with copy_errors(Path(target)):
             shutil.copy2(source, target)
     except UserError:
-        Path(target).unlink(missing_ok=True)  # it may have a part of the source
+        Path(target).unlink(missing_ok=True)  # the copy may be incomplete
