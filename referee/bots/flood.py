@@ -84,7 +84,7 @@ class GrpcThreads:
     """The threads of gRPC: all threads of this process except a few.
 
     The exceptions are the thread of the event loop, those of its executor, and those that read the outputs of bots.
-    Use an object only in the thread of the event loop.
+    Call the methods only in the thread of the event loop, because they assume that it is the calling thread.
     """
 
     @staticmethod
@@ -201,7 +201,8 @@ class FloodWatch:
         """Search for flooders: stop all bots, let one after the other run alone, and charge those that flood.
 
         If gRPC does not become quiet, end the search. Then the remaining bots have no trial. A bot that is not needed now
-        (`Session.is_needed`) has no trial either, because it stays stopped until it is needed again or is asked to exit.
+        (`Session.is_needed`) has no trial either, because it is also stopped without a search, unless it was asked to exit or
+        is being killed.
         """
         flooders = []
         with ExitStack() as stack:

@@ -16,8 +16,8 @@ from referee.protocol.values import PROTOCOL_VERSION
 MESSAGE_LIMIT = 1 << 16
 """The most bytes in a message of a bot. A larger message forfeits the game."""
 FLOOD_QUOTA = 200
-"""How many unsolicited messages and extra streams together a bot may produce between two valid replies or readies. Each
-unsolicited hello, reply and ready in a message counts."""
+"""How many unsolicited messages plus extra streams a bot may produce between two valid replies or readies. Each unsolicited
+hello, reply or ready in a message counts as one unsolicited message."""
 
 
 class Inbox:

@@ -6,10 +6,9 @@ The folder that the user names gets a folder for each game, and in it two files 
                  missing if the bot has printed nothing
     BOT.jsonl    the messages, one JSON value in each line; only with `LogSettings.messages`
 
-The log of a process begins before its first game and ends after its last one. The file of the first game also
-contains the output since the process started. The file of each game also contains the output until the next game
-begins. If a process plays several games at once, what it prints is in the files of all of them. The output of a
-process that has played no game is in the folder `start-up`.
+What a process prints before its first game is in the file of that game. Later, what it prints while it plays no game
+is in the file of the game that ended last. If a process plays several games at once, what it prints is in the files
+of all of them. The output of a process that has played no game is in the folder `start-up`.
 """
 
 from __future__ import annotations
@@ -130,7 +129,7 @@ class BotLog:
         return write
 
     def _is_full(self) -> bool:
-        """Return whether output is lost now, because each current file is full or a write has failed."""
+        """Return whether new output would be lost, because each current file is full or a write has failed."""
         if not self._games:
             return self._early_size > self._limits[".log"]
         paths = (self._path(folder, ".log") for folder in self._current_folders())
@@ -147,7 +146,8 @@ class BotLog:
     def add_message(self, sender: str, message: Message | bytes) -> None:
         """Write a message: one line for each known game in it, and one line for what belongs to no known game.
 
-        Bytes that are no message are written as hexadecimal digits. The sender is `bot` or `referee`.
+        `bytes` are a message that is unreadable or too large. The first `MESSAGE_LIMIT` of them are written as hexadecimal
+        digits. The sender is `bot` or `referee`.
         """
         parts: Mapping[str, Any]
         if isinstance(message, bytes):
@@ -195,7 +195,7 @@ class BotLog:
     def _cut(self, path: Path, text: str) -> str:
         """Return the part of a text that a file may still get.
 
-        For the first text that does not fit, the part ends with a note. In a file with messages it is only the note.
+        The first text that does not fit is cut, and a note follows. In a file with messages, the note replaces this text.
         """
         limit = self._limits[path.suffix]
         left = self._left.get(path, limit)
@@ -217,10 +217,10 @@ def _open_privately(path: str, flags: int) -> int:
 
 
 class _LoggedStream:
-    """A stream whose messages are written to a log. All other attributes are those of the stream.
+    """A stream whose messages are written to a log. All attributes except `read` and `write` are those of the stream.
 
-    The lines stand in the order in which `read` returned messages of the bot and `write` was called with messages of the
-    referee. So a request stands before its reply. A line is written in the next iteration of the event loop, so the time of
+    The position of a line is decided when `read` returns a message of the bot, or when `write` is called with a message of
+    the referee. So a request stands before its reply. A line is written in the next iteration of the event loop, so the time of
     a reply is measured before its line is written. The line of a request is written while the bot's clock runs, and costs
     the bot a fraction of a millisecond.
     """
@@ -238,7 +238,7 @@ class _LoggedStream:
 
     async def write(self, data: bytes) -> None:
         """Write a message to the bot."""
-        # before the wait: the bot may answer before gRPC tells that the message is written
+        # log it before the wait, because the bot may reply before gRPC reports that the message is written
         self._log_soon("referee", play_pb2.RefereeMessage.FromString, data)
         await self._stream.write(data)
 
@@ -267,9 +267,9 @@ def _parse_bot_message(data: bytes) -> play_pb2.BotMessage | bytes:
 
 
 def _split(message: Message, games: Container[str]) -> Iterator[tuple[str, Message]]:
-    """Yield the parts of a message: for each game of `games` its id and its part, and an empty id with what belongs to none of them.
+    """Yield the part of a message for each of the `games` in it, with the game's id, and the rest, if any, with an empty id.
 
-    An empty message has one part without a game.
+    An empty message is yielded with an empty id.
     """
     parts: defaultdict[str, Message] = defaultdict(type(message))
     for field, value in message.ListFields():

@@ -192,8 +192,8 @@ def load_manifest(folder: Path, variant: Variant | None = None) -> Manifest:
 def _open_inside(file: Path, flags: int) -> int:
     """Open a file of a folder. The file may be a link, but only to a file of the folder, because another file may be secret.
 
-    Each part of the resolved path is opened relative to the part before it, and no link is followed. So it does no harm if a
-    program replaces a part by a link meanwhile.
+    Below the folder, each part of the resolved path is opened relative to the part before it, and no link is followed. So it
+    does no harm if a program replaces one of these parts with a link meanwhile.
     """
     folder, real = (Path(os.path.realpath(path)) for path in (file.parent, file))
     if not real.is_relative_to(folder):

@@ -6,8 +6,8 @@ progress at a time.
 `Cores` says which bot thinks: one bot at a time on each core. When several games are played at the same time, several bots
 have requests. If these bots computed at the same time, each would take CPU time from the others. So a bot gets a batch of its
 requests only when it gets a core, and keeps the core until the batch is finished. The clock of a batch starts when the batch is
-written. A bot can ask in its hello that its requests wait for more (`batch_wait_us`). The time of this wait counts too, so
-the clock starts earlier.
+written. A bot can ask in its hello that its requests wait for further requests (`batch_wait_us`). This wait is charged to
+the bot, so the clock then starts earlier, at most by `batch_wait_us`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from referee.bots.clock import (
 from referee.bots.server import Stream
 
 MAX_PASSED = 8
-"""After other bots have got a core this many times while a bot waited, this bot goes before the others."""
+"""A bot goes first once other bots have got a core this many times while it waited."""
 
 
 class Outbox:
@@ -59,7 +59,7 @@ class Outbox:
         self._writing: Coroutine[Any, Any, None] | None = None
         """The write in progress; None if there is none."""
         self._next: deque[bytes] = deque()
-        """The messages to write after it, the oldest first."""
+        """The messages to write after the write in progress, the oldest first."""
         self._writing_since_ns = 0
         """The time, in ns of the clock, at which the current write began; 0 if no write is in progress."""
 
@@ -100,11 +100,11 @@ class Outbox:
 
         If no request waits, the ends stay, and the message is empty. A batch has only game starts or only decisions, the
         oldest first. It ends before the request that would increase the sum of the reserved times above `BATCH_LIMIT_US`.
-        So a bot is probably in time even if it decides the requests one after the other.
+        So a bot is probably in time even if it makes one decision after the other and sends all replies at the end.
 
         Args:
             reserve_us: how many microseconds to reserve for each decision after the first, but at most the time limit of the
-                decision. None to reserve this limit, as always for a game start.
+                decision. None to reserve the whole limit. For a game start, the whole limit is always reserved.
             alone: whether the batch must have only one request.
         """
         batch: list[PendingRequest] = []
@@ -215,7 +215,7 @@ class Claimant(Protocol):
 
     @property
     def lingers(self) -> bool:
-        """Whether the bot's requests still wait for more, as the bot has asked in its hello (`batch_wait_us`).
+        """Whether the bot's requests still wait for further requests, as the bot has asked in its hello (`batch_wait_us`).
 
         Bots that do not linger get a core first, unless a bot that lingers was passed over `MAX_PASSED` times. If no other bot
         wants a free core, a bot that lingers gets it at once.

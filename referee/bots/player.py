@@ -124,7 +124,7 @@ class BotPool:
         await asyncio.gather(*(self._discard(key) for key in self._locks if key[0] == lane))
 
     async def close_idle(self, at_most: int | None = None) -> None:
-        """Stop the processes that play no game, or only the least recently used of them, to free memory and process ids."""
+        """Stop all processes that play no game, or the `at_most` least recently used of them, to free memory and process ids."""
         idle = [key for key, process in self._processes.items() if not process.games]
         await self._stop(idle[:at_most], gently=True)
 
