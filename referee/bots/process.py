@@ -45,7 +45,7 @@ STDERR_TAIL = 4096
 _RELAY_PORT = 50051
 """The port of the referee in the network namespace of a bot that connects by TCP."""
 _STATUS_S = 0.5
-"""When the stream ends or the program exits: how many seconds to wait for the other of these two."""
+"""How many seconds to wait for the exit after the end of the stream, or for the end of the stream after the exit."""
 _OUTPUT_LIMIT_S = 0.5
 """How many seconds the referee may wait for the rest of the output after the process has ended."""
 
@@ -131,9 +131,10 @@ class BotProcess:
         self._launched: RunningProgram | None = None
         self._is_launched = asyncio.Event()
         self._reachable: ReachableServer | None = None
-        """The server, if other programs can reach it too; None before the start, and in a sandbox."""
+        """Finds out who has opened a stream; None before the launch. Also None in a sandbox, and if a person starts the program.
+        Then every stream counts as the bot's own."""
         self._stopping: asyncio.Task[None] | None = None
-        # This must be the last step. Only `stop` removes the bot from `bots`, and if a step raises an error, nobody calls `stop`.
+        # This must be the last step. Only `stop` removes the bot from `bots`, but nobody calls `stop` if `__init__` raises an error.
         bots[self._token] = self
 
     @classmethod
@@ -233,7 +234,7 @@ class BotProcess:
         return isinstance(self._launcher, AttachLauncher)
 
     async def _serve(self, stream: Stream) -> None:
-        """Serve a stream that was opened to the bot's server, with a log if there is one."""
+        """Serve a stream of the bot's server, and log its messages if the log settings ask for this."""
         await self.session.serve(stream if self.log is None else self.log.wrap(stream))
         if self._is_attached and self._launched is not None and self.session.closed.is_set():
             # the process is not known, so the end of its stream counts as the end of the program
@@ -329,7 +330,7 @@ class BotProcess:
         return self._launched.usage()
 
     def change_games(self, by: int) -> None:
-        """Add `by` to `games`. Until now `usage_per_game` divides CPU time by the old number, from now on by the new one."""
+        """Add `by` to `games`. `usage_per_game` divides earlier CPU time by the old number, and later CPU time by the new one."""
         if max(1, self.games) != max(1, self.games + by):
             self.usage_per_game()
         self.games += by

@@ -29,7 +29,7 @@ _PUBLIC = (
     *("proxy.golang.org", "sum.golang.org"),
     "registry.npmjs.org",
     *("repo.maven.apache.org", "repo1.maven.org"),
-    # for `build.fetch`
+    # for package managers that only a `build.fetch` uses
     *("rubygems.org", "index.rubygems.org"),
     *("plugins.gradle.org", "plugins-artifacts.gradle.org"),
     *("pub.dev", "repo.hex.pm", "builds.hex.pm", "api.nuget.org", "repo.packagist.org"),
@@ -68,7 +68,7 @@ class Registries:
     files: Mapping[str, str]
     """The contents of settings files, by their path in the home folder."""
     certificates: tuple[Path, ...]
-    """The files and folders with CA certificates that the variables and files name."""
+    """The absolute paths of files and folders with CA certificates, from `variables` and `files`."""
 
     def write_files(self, home: Path) -> None:
         """Write the settings files into a home folder.

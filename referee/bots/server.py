@@ -41,7 +41,7 @@ a sandbox, all programs that connect to the server share these connections."""
 _SOCKET_PATH_LIMIT = 100
 """The most characters in a socket's path; the limit of operating systems is 104 to 108 bytes."""
 _NEVER_MS = (1 << 31) - 1
-"""A time limit that gRPC never applies."""
+"""A number of milliseconds that gRPC takes for an infinite time."""
 _OPTIONS = (
     ("grpc.max_receive_message_length", GRPC_LIMIT),
     ("grpc.max_concurrent_streams", 8),
@@ -133,8 +133,8 @@ class BotServer:
 class Sender:
     """The program that has opened a stream.
 
-    This class stands for the bot of the server, and `Stranger` for a program that is not known to be this bot. `UnclearSender`
-    finds out in `confirm` whether it is this bot.
+    This class stands for the bot of the server, and `Stranger` for a program that is not known to be this bot. An
+    `UnclearSender` may be either; its `confirm` finds out which.
     """
 
     is_own = True
@@ -237,7 +237,7 @@ class ReachableServer:
         self._program = program
         self.charge = charge
         self._ended: Counter[int | None] = Counter()
-        """How many connections of each other program were ended by `guard`."""
+        """How many connections `guard` has ended, by the pid of the other program; None if the pid is not known."""
         self._is_limited = False
         """Whether the time for searches is limited. `guard` sets this at its end, after the bot's hello."""
         self._credit_ns = _SEARCH_CREDIT_NS

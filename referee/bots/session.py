@@ -286,7 +286,7 @@ class Session:
         If the bot plays several games, a `Forfeit` is charged in only one of them, and the others are void. The charged
         game is chosen by chance among the games in which a caller awaits a reply. But a bot that fails at the start of a game
         may get a new process without any charge. So the games that wait for a ready are candidates only if the bot is ready
-        in no game. If there is no candidate, the game that next starts, asks for a decision or becomes void is charged.
+        in no game. If there is no candidate, the next game that starts, asks for a decision or becomes void is charged.
         """
         if self.failure is not None:
             return
@@ -301,7 +301,7 @@ class Session:
         # not finished. Otherwise a bot could reply to all requests except one, exit, and so choose the game that it forfeits.
         pending = self._requests.pending.values()
         candidates = [each for each in pending if not each.reply.done()]
-        # also the games whose starts have just become overdue
+        # A start that has just become overdue counts too: its future is done, but the bot is not ready.
         starting = {
             each.game_id for each in pending if each.number == READY and not each.is_answered
         }
@@ -318,7 +318,7 @@ class Session:
         return self._failure_of(game_id)
 
     def _failure_of(self, game_id: str) -> Exception:
-        """Return the error that a game gets after `fail`: a `VoidGame` instead of a `Forfeit` that another game is charged with."""
+        """Return the error that a game gets after `fail`. A `Forfeit` becomes a `VoidGame`, except for the charged game."""
         failure = self.failure
         assert failure is not None  # noqa: S101 - the caller has checked it
         if not isinstance(failure, Forfeit):
@@ -410,7 +410,7 @@ class Session:
         self._update_scheduling()
 
     def abandon_game(self, game_id: str) -> Forfeit | None:
-        """Forget a game that is void. The bot is not told, because a void game has no end.
+        """Forget a void game. The bot is not told, because the protocol has no message for a void game.
 
         If the bot has failed and no other game is charged with the failure, charge this game and return the failure.
         """
@@ -448,7 +448,7 @@ class Session:
         self._outbox.write_all(goodbye)
 
     def _wait_for_core(self, message: bytes, request: PendingRequest) -> None:
-        """Let a request wait until the bot has answered the others, and has a core."""
+        """Let a request wait for a later batch. Claim a core for it, unless the bot has a core or has claimed one."""
         if not self._has_core and not self._outbox.waiting:
             self._waiting_since_ns = self._now_ns()
             self._cores.claim(self)
@@ -461,7 +461,7 @@ class Session:
         data, batch = self._outbox.take_batch(
             self._requests.reserve_us, alone=self._requests.missed > 0
         )
-        if not batch:  # all were dropped
+        if not batch:  # all requests were removed while they waited
             self._give_core_back()
             return
         now_ns = self._now_ns()

@@ -78,8 +78,8 @@ def take(
     Args:
         folder: the bot's folder.
         into: the new folder. Its parent must exist.
-        built: True if `folder` is the author's own folder, and the bot will be built in the copy. Then the copy leaves out
-            what the `.gitignore` files in the folder name, because the build makes these files again.
+        built: True if `folder` is the author's own folder, and the bot will be built in the copy. Then everything that
+            a `.gitignore` file in this folder excludes is left out, because the build makes it again.
         replaced: maps the paths of some files in the folder to the content that they get in the copy.
         left_out: a folder that must not be copied, such as the league; `into` is never copied.
 
@@ -88,9 +88,9 @@ def take(
     times and no owners. Nothing from outside the bot's folder gets into the copy, even if a program replaces folders by
     links meanwhile.
 
-    Raises `UserError` if a link leads out of the folder, if there is a pipe, a device or an unreadable file, if the
-    content exceeds `MAX_BYTES`, `MAX_ENTRIES` or `MAX_DEPTH`, if a `.gitignore` file is wrong, or if all `.gitignore` files
-    together take too long. Raises `Shortage` if the machine lacks a resource, such as space on the disk of the copy. After
+    Raises `UserError` if a link leads out of the folder, if there is a pipe, a socket, a device or an unreadable file, if
+    the content exceeds `MAX_BYTES`, `MAX_ENTRIES` or `MAX_DEPTH`, if a `.gitignore` file is wrong, or if all `.gitignore`
+    files together take too long. Raises `Shortage` if the machine lacks a resource, such as space on the disk of the copy. After
     any error the copy is removed.
     """
     with copy_errors(into):
