@@ -4,7 +4,7 @@ Exit codes:
     0    success
     1    a check of stored games or of a bot failed, a bot had a fault in `bots debug`, `tournament compare` found no verdict,
          a tournament in a list cannot be read, or the command cannot go on
-    2    bad input; no game was played, unless another referee took over the league
+    2    bad input; the command has played no game, except in rare cases: for example, another referee took over the league
     130  interrupted; a tournament can be resumed
 """
 
@@ -19,8 +19,8 @@ from referee import configure_process
 
 def main() -> None:
     """Run the command line and exit."""
-    # Until the command begins, an interrupt ends the process at once, because there is nothing to clean up. While
-    # modules are imported, an exception from a signal handler could get lost.
+    # Until the command begins, an interrupt ends the process at once, because there is nothing to clean up. If the
+    # handler raised an exception instead, it could get lost while modules are imported.
     handle_interrupts(_exit_at_once)
     _open_closed_streams()
     configure_process()

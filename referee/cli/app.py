@@ -190,7 +190,7 @@ class LazyGroup(TyperGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self._prefix = f"{self.name} " if self.name in _GROUPS else ""
-        """The words of the group before the name of a command, as in `_COMMANDS`."""
+        """The beginning of the keys in `_COMMANDS` that belong to this group, such as `bots `; empty for the whole program."""
         self._modules: dict[str, str] = {}
         """The module of each command that is not loaded yet, by the name of the command."""
         for words, (module, line) in _COMMANDS.items():
@@ -219,7 +219,7 @@ class LazyGroup(TyperGroup):
         if name is not None:
             command = self.load(name)
             if not isinstance(command, LazyGroup):
-                # The module of the command is imported now. Until here, a signal ended the process at once.
+                # The module of the command has been imported. Until here, a signal ended the process at once.
                 _raise_on_interrupts()
         return name, command, rest
 

@@ -35,7 +35,7 @@ ClusterOption = Annotated[
     typer.Option(
         "--cluster",
         metavar="ADDRESS",
-        help="Play on the workers of a Dask scheduler, HOST:PORT. local:N starts a scheduler and N workers here, for trying.",
+        help="Play on the workers of a Dask scheduler, HOST:PORT. local:N is for trials: it starts a scheduler and N workers on this machine.",
     ),
 ]
 AuthorityOption = Annotated[
@@ -172,7 +172,7 @@ def worker(
     host: Annotated[
         str | None,
         typer.Option(
-            help="The address at which the workers listen. By default that of this machine in the network of the scheduler."
+            help="The address at which the workers listen. By default the address from which this machine reaches the scheduler."
         ),
     ] = None,
     bots: FolderOption = None,

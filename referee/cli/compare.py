@@ -62,11 +62,11 @@ app = typer.Typer()
 MAX_COMPARED_GAMES = 2000
 """The default of `--max-games`. `tests/bench/bench_compare.py` measures how often a verdict is known after at most this many games."""
 _COMMAND = Path("tournament compare")
-"""Replaces the tournament file in messages and in the stored configuration."""
+"""Used instead of the path of a tournament file, in messages and in the stored configuration."""
 CHALLENGE_GAMES = 400
 """The default of `--budget` in `bots challenge`."""
 _CHALLENGE = Path("bots challenge")
-"""Replaces the tournament file in messages and in the stored configuration."""
+"""Used instead of the path of a tournament file, in messages and in the stored configuration."""
 _NAME_LENGTH = 14
 """Names of bots are cut to this length in the name of the tournament. With `-vs-`, two names make 32 characters, the maximum."""
 _CHALLENGER_LENGTH = 22
@@ -249,7 +249,7 @@ class Field(NamedTuple):
 
 
 def find_field(store: League, ruleset: str, challenger: BotId | None = None) -> Field:
-    """Return which current bots of the league can play a ruleset, without any version of the challenger.
+    """Return which current bots of the league can play a ruleset, and which cannot. Skip all versions of the challenger.
 
     The current version of a bot is its newest one that is not retired. Raises UserError if the league's copy of a bot is gone.
     """

@@ -2,8 +2,8 @@
 
 `referee --install-completion` sets up the shell: bash, zsh or fish. At each Tab, the shell runs `referee` with the words
 so far. In this run, a `CompletedCommand` replaces the command that was typed. The module of the command may load
-numpy and scipy, which is slow. So it is imported only to complete an option, and to find out whether a typed
-option that is not in `_OPTIONS` takes a value.
+numpy and scipy, which is slow. So it is imported in two cases only: the word to complete is an option, or an option
+was typed that is not in `_OPTIONS`. Only the module knows whether such an option takes a value.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _ARGUMENTS = {
     "report": "tournaments",
     "verify": "tournaments",
 }
-"""What completes the arguments of a command, by the words of the command.
+"""Maps the words of a command to what completes its arguments.
 
 `bots`, `tournaments` and `games` stand for the names or ids that `_list_words` finds in the league. Any other text is itself
 the only completion, for example `compare` after `ratings`."""
 _SECOND_ARGUMENTS = {"bots debug": "games"}
-"""The same for commands whose second argument is of another kind than the first."""
+"""For some commands, what completes the arguments after the first one, if they are of another kind."""
 _OPTIONS = {
     "--bot": "bots",
     "--from": "games",
@@ -156,7 +156,8 @@ def _list_words(kind: str, typed: Sequence[str]) -> Iterable[str]:
     from referee.store.league import League  # noqa: PLC0415 - loads the database
 
     place = _value("--league", typed) or os.environ.get("REFEREE_LEAGUE") or DEFAULT_LEAGUE
-    # The shell has not yet replaced a `~`. If there is no user `name`, `Path.expanduser` raises an error for `~name`.
+    # The shell has not yet replaced a `~`. If there is no user `name`, `os.path.expanduser` leaves `~name` as it is, but
+    # `Path.expanduser` raises an error.
     folder = Path(os.path.expanduser(place))  # noqa: PTH111
     db = _value("--db", typed) or os.environ.get(DB_VARIABLE)
     with suppress(RefereeError, OSError), League.open(folder, create=False, db=db) as league:

@@ -63,7 +63,7 @@ from referee.tournament.rerun import (
 
 app = typer.Typer()
 _INDENT = 10
-"""The number of characters of a label and the spaces after it. `playthrough` indents its lines by the same number."""
+"""The width of the column of labels, with the spaces after it. `playthrough` indents its lines by the same number."""
 
 
 @app.command()
@@ -108,8 +108,8 @@ def debug(
 ) -> None:
     """Send the requests of a stored game to a bot again, and compare its replies with the stored ones.
 
-    Requests are sent up to the first fault of the seat, or up to MOVE if you name one. There are no time limits. The
-    exit code is 1 if the bot has a fault, and 0 otherwise.
+    Requests are sent up to the first fault of the seat in the stored game, or up to MOVE if you name one. There are no
+    time limits. The exit code is 1 if the bot has a fault now, and 0 otherwise.
 
     Example: referee bots debug my_bot demo-17
     """
@@ -178,8 +178,8 @@ def _choose_seat(record: GameRecord, bot: BotId, seat: int | None) -> int:
 def _find_version(league: League, record: GameRecord, bot: str, seat: int) -> StoredBot:
     """Return the version of a bot of the league that gets the requests.
 
-    This is the version that `bot` names. If `bot` is only a name, it is the version that played on the seat. If another bot
-    than `bot` played there, it is the newest version of `bot` that is not retired.
+    This is the version that `bot` names. If `bot` is only a name, it is the version that played on the seat, or, if another
+    bot played there, the newest version of `bot` that is not retired.
     """
     own = record.seating[seat]
     return find_bot(league, str(own) if bot == own.name else bot)
@@ -197,7 +197,7 @@ async def _run(
     last_move: int,
     logs: LogSettings | None,
 ) -> RerunView:
-    """Run the bot and print each request with its outcome."""
+    """Run the bot and print each request with the bot's reply or fault."""
     own = stored.record.seating[stored.seat]
     console.print(
         Text(f"{spec.bot} gets the requests of seat {stored.seat}, which {own} played.", "bold")
@@ -221,7 +221,7 @@ async def _run(
 
 
 class RerunView:
-    """Shows a rerun, and counts its outcomes.
+    """Shows a rerun, and counts its outcomes. The outcome of a request is the reply or the fault of the bot.
 
     Args:
         names: the names of the bots of the game, seat 0 first.
@@ -280,7 +280,7 @@ class RerunView:
     def summary(self) -> str:
         """Return the last line: how many requests were sent, and how many outcomes were not as stored.
 
-        It also says how many messages were dropped, if any. Without a request, it has only the number of requests.
+        It also says how many messages were dropped, if any. If no request was sent, the line is `0 requests.`
         """
         if not self._requests:
             return "0 requests."

@@ -190,7 +190,7 @@ class Position(NamedTuple):
     game: Game
 
     def apply(self, setup: GameSetup) -> GameSetup:
-        """Return `setup` with the deck of the position, and with the moves that lead to the position as the opening.
+        """Return `setup` with the deck and the opening of the position.
 
         `setup` must already have the ruleset of the position.
         """
