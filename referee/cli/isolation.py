@@ -102,7 +102,10 @@ def select_isolation_for(
 
 
 def announce_isolation(isolation: Isolation, console: Console) -> None:
-    """Print one line with the isolation of the bots and the protections that are missing."""
+    """Print one line about the isolation of the bots.
+
+    On a rung above `none`, it names the protections that are partial or off.
+    """
     console.print(_description(isolation), soft_wrap=True)
 
 
@@ -130,7 +133,7 @@ class RungChoice(NamedTuple):
 
 
 def choose_rung(ctx: typer.Context, option: str | None, key: Rung | None) -> RungChoice:
-    """Return the rungs for a tournament from `option`, the value of `--isolation`, and from the tournament's `key`.
+    """Return the rungs for a tournament, from the `option` `--isolation` and from the `key` of the tournament.
 
     A rung that the user typed replaces the key. A rung from the environment variable counts for this run only. It replaces a
     missing or weaker key, but not a stronger one, because a variable that was set for other commands must not weaken
@@ -250,7 +253,10 @@ def _announce(manifest: Manifest) -> None:
 
 
 def announce_fetch(manifest: Manifest) -> None:
-    """Print the command `build.fetch` of a bot, if it has one, because this program of the bot's author reaches registries."""
+    """Print the command `build.fetch` of a bot, if there is one.
+
+    The user must see it, because the bot's author wrote it and it reaches registries.
+    """
     if manifest.build is not None and manifest.build.fetch:
         line = f"Fetching the packages of {manifest.name}: {' '.join(manifest.build.fetch)}"
         notes.print(Text(visible(line)), soft_wrap=True)

@@ -32,7 +32,7 @@ from referee.rules.ruleset import RULESETS
 _SIMILAR = {"µ": "u", "×": "x", "·": ".", "…": "..."}
 """ASCII texts that replace these characters if a stream cannot write them. Other characters become `\\xe9` or `\\u20ac`."""
 _BRAILLE = "\u2800\u28ff"
-"""The first and the last character with Braille dots. The first one has no dots."""
+"""The first and the last Braille character. The first one is blank."""
 _FULL_WIDTH = 100_000
 """The width, in characters, of output that no terminal limits: a file, a pipe, and a table with `--wide`."""
 
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 class Output(Console):
     """Standard output or standard error. After a write has failed, all further output is discarded.
 
-    The error of the write is raised, for example if the disk is full. It is not raised if nobody can read the output any
-    more, because the reader of a pipe has closed it or the terminal is closed.
+    The error of the write is raised, for example if the disk is full. It is not raised if the terminal is closed, or if the
+    reader of a pipe has closed the pipe: then nobody can read the output any more.
     """
 
     @contextmanager
@@ -106,8 +106,8 @@ def prepare_output() -> None:
     """Set the width of standard output, and make both output streams replace characters that they cannot write.
 
     If standard output is a file or a pipe, its width is not limited, unless the environment variable COLUMNS gives a width.
-    A stream with another encoding than UTF-8 gets similar ASCII characters, or else escapes. A stream with UTF-8 gets them
-    only if its error handler is `strict`, which raises an error for a path that is not UTF-8.
+    Characters that a stream cannot write become similar ASCII characters, or else escapes. A stream with the encoding UTF-8
+    is changed only if its error handler is `strict`, because this handler raises an error for a path that is not UTF-8.
     """
     if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
         console.width = _FULL_WIDTH
@@ -136,7 +136,8 @@ def _replace(char: str) -> str:
 class RowsPrinter:
     """Prints rows as a table, as JSON or as CSV, as the options of a command say.
 
-    A command creates it before it computes the rows, because that may take long, and a wrong option must be refused first.
+    A command creates the printer first and computes the rows later: the computation may take long, and a wrong option must
+    be refused before it.
 
     Args:
         row_type: the type of the rows.
@@ -340,7 +341,7 @@ def is_move_number(text: str) -> bool:
 def choose_logs(folder: Path | None, *, messages: bool) -> LogSettings | None:
     """Return the settings for the options `--logs` and `--messages`; None without logs. Create the folder.
 
-    Raises UserError if the folder cannot be created, or if there are messages without a folder.
+    Raises UserError if the folder cannot be created, or if `messages` is true and `folder` is None.
     """
     from referee.bots.logs import LogSettings  # noqa: PLC0415 - loads gRPC
 

@@ -300,7 +300,7 @@ class _BotOptions(NamedTuple):
     """The options that say where bots are found, and whether they are built and kept."""
 
     ctx: typer.Context
-    """The context of the command. When it ends, it removes the copies that exist only until then; see `load_folder`."""
+    """The context of the command. When the command ends, this context removes some copies of bots; see `load_folder`."""
     league: Path
     """The folder of the league."""
     db: str | None

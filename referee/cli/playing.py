@@ -196,10 +196,11 @@ def play_to_end(
 
     Return False if the verdict about two bots is open, see `announce_verdict`.
 
-    Raises typer.Exit if the tournament was interrupted, and RefereeError or OSError if it cannot go on. In these cases, this
-    function first prints the command that resumes the tournament. A UserError without a cluster is an exception, because the command
-    would fail in the same way. The command is also printed if the database fails while the tables, seeds or verdict are
-    printed. If the tournament is finished by then, the command only prints them.
+    Raises typer.Exit if the tournament was interrupted, and RefereeError or OSError if it cannot go on. In these cases,
+    this function first prints the command that resumes the tournament. Without a cluster, it does not print the command
+    before a UserError, because the command would fail in the same way. The command is also printed if the database
+    fails while the tables, seeds or verdict are printed. If the tournament is finished by then, the command only prints
+    them.
     """
     out = settings.out
     try:
@@ -289,7 +290,7 @@ def _print_tables(store: League, tournament: Tournament, *, finished: bool, as_j
 
 
 def resume_command(store: League, name: str, place: ClusterChoice | None = None) -> str:
-    """Return the command that resumes a tournament at the same place."""
+    """Return the command that resumes a tournament on the cluster `place`; if that is None, on the cores of this machine."""
     words = ["referee", "tournament", "resume", name, *league_options(store)]
     return shlex.join(words if place is None else [*words, *place.options()])
 

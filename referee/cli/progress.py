@@ -98,8 +98,8 @@ _AT_ONCE = 2
 class Interrupts:
     """Counts SIGINT, SIGTERM and SIGHUP inside a `with` block. Under `nohup`, SIGHUP stays ignored.
 
-    These signals do not raise KeyboardInterrupt there, because this exception can come between any two instructions. If it
-    came after a lock was taken, and before the `try` that releases it, the lock would stay locked.
+    Inside the block, these signals raise no KeyboardInterrupt. This exception could come between any two instructions. If
+    it came after a lock was taken, and before the `try` that releases the lock, the lock would stay locked.
 
     If the block has not ended `_LAST_RESORT_S` after the second signal, this process exits without cleaning up, as if it
     were killed; workers and bots end too. Otherwise a database that does not answer could block the event loop for ever.
@@ -135,7 +135,7 @@ class Interrupts:
     def _note(self, _number: int, _frame: FrameType | None) -> None:
         self._count += 1
         if self._count == _AT_ONCE:
-            with suppress(RuntimeError):  # the machine lacks threads
+            with suppress(RuntimeError):  # no further thread can be started
                 self._last_resort.start()
         if self._call is not None:
             with suppress(RuntimeError):  # the loop has ended
@@ -148,7 +148,7 @@ def _give_up() -> None:
     with suppress(OSError):  # the terminal is closed
         os.write(
             2,
-            f"{show_cursor}\nreferee: stopped without waiting any longer; `tournament resume` goes on\n".encode(),
+            f"{show_cursor}\nreferee: stopped without waiting any longer; to resume: referee tournament resume NAME\n".encode(),
         )
     os._exit(INTERRUPTED)
 
@@ -272,7 +272,7 @@ class _Screen:
         if_unread()
 
     def say(self, text: str) -> None:
-        """Print the first line of `text`, and quote below it any further lines, which are the output of a program.
+        """Print `text`, and quote its lines after the first one, because they are the output of a program.
 
         The live screen does not overwrite them.
         """
