@@ -51,7 +51,7 @@ _IN_OPEN = 0x20
 _NOTICE_LIMIT_S = 0.3
 """How long the program waits for a notification. There is no wait if the kernel refuses a lease, dnotify or inotify."""
 _EXTRA_PROCESSES = 20
-"""How many processes beyond its limit the program tries to start."""
+"""The program tries to start more than this number of processes beyond its limit."""
 _PR_SET_PDEATHSIG = 1
 _UNUSED_ADDRESS = ("192.0.2.1", 9)
 """An address that no machine has, because it is reserved for documentation."""
@@ -88,7 +88,8 @@ def _play_referee(command: list[str]) -> None:
     if os.fork() == 0:
         os.set_inheritable(report_end, True)  # noqa: FBT003 - the function takes no keywords
         os.setsid()
-        os.dup2(0, 1)  # /dev/null: a process that survives must not keep the pipe to the probe open
+        # print to /dev/null, because a process that survives would keep the pipe to the probe open
+        os.dup2(0, 1)
         os.execv(words[0], words)  # noqa: S606 - the referee has built this command
     os.close(report_end)
     os.read(report, 100)
@@ -169,7 +170,7 @@ def _try_processes(bystander: int) -> _Result:
     if others - {os.getpid(), os.getppid(), 1}:
         succeeded.append("see processes of others")
     try:
-        # In a sandbox, another process may have this pid. SIGURG does not end that process: the default is to ignore it.
+        # In a sandbox, another process may have this pid. A process ignores SIGURG by default, so the signal does no harm.
         os.kill(bystander, signal.SIGURG)
     except OSError:
         pass
@@ -195,7 +196,7 @@ def _try_calls() -> _Result:
         succeeded.append("make any system call, because there is no filter for such a machine")
     for name, number in calls.items():
         ctypes.set_errno(0)  # a successful call does not change errno
-        # the arguments are invalid: any result except these two errors shows that the call is allowed
+        # the arguments are invalid, so an allowed call does no harm, and gives another result than these two errors
         _LIBC.syscall(number, -1, None, 0, 0, 0, 0)
         if ctypes.get_errno() not in (errno.EPERM, errno.ENOSYS):
             succeeded.append(f"call {name}")
@@ -274,7 +275,8 @@ def _try_much_memory(limit_mib: int) -> _Result:
     while os.read(ready, 1):  # until each child has the memory or was killed
         successes += 1
     if successes > 1:
-        time.sleep(0.1)  # a killed child closes its pipe before it can be waited for
+        # a child may be killed after its write, and `waitpid` reports that a little later
+        time.sleep(0.1)
     alive = [child for child in children if os.waitpid(child, os.WNOHANG)[0] == 0]
     _kill_children(alive)
     has_both = successes > 1 and len(alive) > 1

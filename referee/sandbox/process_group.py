@@ -107,7 +107,7 @@ class UidLauncher:
             except OSError as error:
                 raise void_game(f"the isolation cannot be set up: {error}") from error
             assert resources.uid is not None  # noqa: S101 - this rung needs root
-            await asyncio.to_thread(resources.remove_leftovers)  # those of a killed referee
+            await asyncio.to_thread(resources.remove_leftovers)  # from programs of a killed referee
             return await _start_group(program, options, resources)
         except BaseException:
             await asyncio.to_thread(resources.release)

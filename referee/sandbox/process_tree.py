@@ -69,8 +69,8 @@ class ProcessTrees:
         self._starting = 0
         """How many programs are being started now. A program may run before `add` registers it."""
         self.before_reap: Callable[[int, int], None] | None = None
-        """Called with the pid of a program and the pid of one of its ended orphan processes, before the zombie of the orphan
-        process is removed. Until then, the second pid is not reused."""
+        """Called before the zombie of an orphan process is removed, with the pid of the program and the pid of the zombie.
+        The zombie keeps its pid until it is removed."""
         self._sweeper: int | None = None
         """The writing end of the pipe to the sweeper."""
 
@@ -130,8 +130,8 @@ class ProcessTrees:
     def list_descendants(self, pid: int) -> list[int]:
         """Return the pids in the tree of a program, without the program itself.
 
-        The list includes zombies, and orphan processes whose owner is unknown. It includes no registered program: such a
-        program is a child of this process too, but no orphan process.
+        The list includes zombies, and orphan processes whose owner is unknown. It does not include registered programs,
+        because these children of this process are not orphan processes.
         """
         descendants = _descendants(pid)
         for child in (each.pid for each in psutil.Process().children()):
@@ -174,7 +174,7 @@ class ProcessTrees:
         stopped: set[int] = set()
         while time.monotonic() < until_s:
             found = self._list_members(pid)
-            # the newest first: if a program starts itself again and again, its older processes are zombies
+            # Begin with the newest child. If a program starts itself again and again, its older processes are zombies.
             for child in reversed(_child_pids(os.getpid())):
                 if child not in self._programs and self._stop_orphan(child, pid):
                     found += [child, *_descendant_pids(child)]
@@ -190,8 +190,8 @@ class ProcessTrees:
     def _list_members(self, pid: int) -> list[int]:
         """Return the pids of a program and its descendants; [] if the program no longer has its pid, see `_has_pid`.
 
-        It loses its pid when the event loop has waited for it. Another process may get the pid then. The processes that
-        the program has left are orphan processes, which the callers search separately.
+        The program loses its pid when the event loop has waited for it. Another process may get the pid then. The
+        program's children are orphan processes then, and the callers search for these separately.
         """
         members = [pid, *_descendant_pids(pid)]
         # check this after the search: if the program still has its pid now, it had its pid during the search
@@ -222,9 +222,9 @@ class ProcessTrees:
         """Return whether a child of this process belongs to the program `pid`, or its owner is unknown.
 
         If the session of the child does not tell its owner, a longer search is needed. During this search the child could
-        start another process and end, so stop the child first. If it belongs to another program or to none, continue it,
-        unless it was already stopped before this call, for example with its program. If it has ended before the search,
-        return False.
+        start another process and end, so stop the child first. If the child belongs to another program or to no program,
+        continue it, unless it was stopped before this call, for example together with its program. If the child has
+        ended before the search, return False.
         """
         owner = self._find_owner_by_session(child)
         if owner is None:
@@ -283,7 +283,8 @@ class ProcessTrees:
                 if ended is None:
                     return False
                 if not self._reap_orphan(ended.si_pid):
-                    # `waitid` would return this child again until the referee has waited for it, so search the list of children
+                    # Other code of the referee waits for this child. Until it has done so, `waitid` may return only this
+                    # child, so go through the list of children.
                     children = _child_pids(os.getpid())
                     for child in children[:_REAP_LIMIT]:
                         if has_ended(child):
@@ -295,8 +296,8 @@ class ProcessTrees:
     def _reap_orphan(self, child: int) -> bool:
         """Remove the zombie of an orphan process. Return False if other code of the referee waits for this child."""
         owner = self._find_owner_by_session(child)
-        # Look at `_programs` only after the session: if this runs in another thread, the event loop may register a new
-        # program in between.
+        # Check `_programs` only after the session. If this runs in another thread, the event loop may register the child
+        # as a new program between the two checks.
         if owner == os.getpid() or child in self._programs:
             return False
         owner = owner or self._find_owner_by_identity(child)

@@ -293,8 +293,9 @@ class SandboxedProgram:
             await asyncio.to_thread(self._resources.release)
 
     async def _end_processes(self) -> None:
-        # `_init` is not known if the start has failed or was cancelled, or if the sandbox ended at once. Without file
-        # descriptors, init cannot be found or killed (OSError). Then bubblewrap is killed, and the kernel kills init with it.
+        # `_init` is not known if the start has failed or was cancelled, or if the sandbox ended at once. If the referee has
+        # no free file descriptor, init cannot be found or killed (OSError). Then bubblewrap is killed, and the kernel kills
+        # init with it.
         if self._init is None and self._bubblewrap.returncode is None:
             with suppress(OSError):
                 self._init = self._find_init()
@@ -317,9 +318,9 @@ class SandboxedProgram:
 
 
 def _child_pids(pid: int) -> list[int]:
-    """Return the pids of the children that the main thread of a process has, oldest first.
+    """Return the pids of the children of a process's main thread, oldest first.
 
-    Only if the kernel does not list children, this searches all processes of the machine.
+    If the kernel does not list them, search all processes of the machine for children of the process.
     """
     try:
         return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

@@ -5,9 +5,9 @@
     STOPPED      `cgroup.freeze`                SIGSTOP to the process group and to all other known processes, and `cpu.idle`
                                                 if the cgroup has it; soon after that, a search
 
-SIGSTOP reaches a process outside the group only if a search of `Scheduler.refresh` has found it. `cgroup.freeze` of
-version 2 stops all processes, also new ones. The freezer of version 1 is not used, because a process that it
-holds survives SIGKILL: a killed referee would leave such processes behind.
+SIGSTOP reaches a process outside the group only if a search of `Scheduler.refresh` has found it. `cgroup.freeze` (cgroup
+version 2) stops all processes, also new ones. The freezer of cgroup version 1 is not used. Its frozen processes survive
+SIGKILL, so a killed referee would leave them behind.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class Scheduler:
                 with suppress(OSError):
                     opened[pid] = os.pidfd_open(pid)
         if opened:
-            # Search again: if a process of the tree ended before `pidfd_open`, its pid may already have been reused, and the
+            # Search again: if a process of the tree ended before `pidfd_open`, its pid may already have been reused. Then the
             # pidfd means a process outside of the tree.
             members = set(self._find_members())
             for pid, descriptor in opened.items():
