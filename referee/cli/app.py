@@ -136,7 +136,7 @@ _COMMANDS = {
     ),
     "stats transitivity": (
         "stats",
-        "Test whether one number per bot explains the results, and show the pairs that deviate.",
+        "Test whether one number per bot explains the results, and show which pairs deviate.",
     ),
     "stats machines": (
         "stats",

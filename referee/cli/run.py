@@ -213,7 +213,7 @@ def extend(
     """Add matches to a tournament, finished or not, and play them.
 
     Existing games stay as they are. The new deals come from a new seed, because the seed of a finished
-    tournament is public.
+    tournament is public. A ladder and a tournament that may still stop early cannot be extended.
 
     Example: referee tournament extend demo --matches 2
     """

@@ -166,10 +166,10 @@ def transitivity(
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
-    """Test whether one number per bot explains the results, and show the pairs that deviate.
+    """Test whether one number per bot explains the results, and show which pairs deviate.
 
-    Each row shows how often the first bot of a pair ranked higher than the second, and how often the strengths of the
-    bots predict that it does. Ties do not count, and neither do games in which one of the two bots forfeited. If a beats b,
+    Each row shows how often the first bot of a pair ranked higher than the second, and how often it should, according to
+    the strengths of the bots. Ties do not count, and neither do games in which one of the two bots forfeited. If a beats b,
     b beats c, and c beats a, then no ratings explain the results. One test covers all pairs of a ruleset. If one number
     per bot explains the results, the chance that the test says otherwise is at most 5 %.
 
@@ -254,7 +254,7 @@ def luck(
     """Show how much of the differences in points comes from the luck of the deal, and how much from the bots.
 
     Only complete matches without a forfeit count, because after a forfeit the stand-in plays. Games with fresh deals (the key
-    `deals` of a tournament file) do not count either, because no hand is played twice there.
+    `deals` of a tournament file) do not count either, because no two bots play the same hand in them.
 
     Example: referee stats luck
     """
@@ -284,8 +284,8 @@ def collusion(
     1.5 standard deviations of a bot's points in a game, and unusually large compared with the excesses of the other pairs.
 
     The results cannot show why a pair is unusual. Even a clear hint may come from different styles, so read the games.
-    Collusion is also possible without a hint, because the test does not find small help, help between many pairs, or help
-    in a tournament with few bots.
+    Collusion is also possible without a hint, because the test does not find small help, help in many pairs at once, or
+    help in a tournament with few bots.
 
     Example: referee stats collusion --tournament demo
     """

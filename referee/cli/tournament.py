@@ -99,7 +99,7 @@ class LeaguePace:
 
     @cached_property
     def times(self) -> dict[GameKind, tuple[int, ...]]:
-        """Durations of all games by kind, in microseconds. The first access reads them from the league."""
+        """Durations of the games that count, by kind, in microseconds. The first access reads them from the league."""
         if not League.exists_at(self._league, self._db):
             return {}
         with League.open(self._league, create=False, db=self._db) as store:
@@ -125,7 +125,8 @@ def plan(
 ) -> None:
     """Show the size of a tournament before it is played: games, meetings of bots, and expected time.
 
-    Nothing is played or stored. The file and its bots are checked as by `referee tournament run`, but no bot is built. The expected time is computed from similar games of the league, if there are any.
+    Nothing is played or stored. The command checks the file and its bots as `referee tournament run` does, but builds no
+    bot. The expected time is computed from similar games of the league, if there are any.
 
     Example: referee tournament plan tournaments/demo.toml
     """
@@ -179,7 +180,7 @@ def _stop(config: TournamentConfig, until: StopCondition) -> str:
         return "This tournament cannot stop earlier: its standings are tested only once, after its last round."
     equal = f" or equal within {until.margin:.12g}" if until.margin else ""
     return (
-        "This is the maximum. The tournament stops earlier if every bot is surely ahead of the next one"
+        "The number of games above is the maximum. The tournament stops earlier if every bot is surely ahead of the next one"
         f"{equal}. The confidence is {until.confidence:.12g} for all verdicts together; the standings are tested"
         f" {looks} times, after whole rounds."
     )
@@ -381,9 +382,9 @@ def describe_stop(tournament: TournamentState) -> str:
 
 
 def announce_verdict(store: League, name: str, out: Output) -> bool:
-    """Print the verdict about the two bots of a finished tournament with `until` to `out`, one line for each ruleset.
+    """Print to `out` the verdict about the two bots of a finished tournament, one line for each ruleset.
 
-    Return False if a verdict is open. If the tournament has more bots or no `until`, print nothing and return True.
+    Return False if a verdict is open. If the tournament has more than two bots or no `until`, print nothing and return True.
     """
     state = find_state(store, name)
     if state.config.until is None or len(state.config.bots) != BOTS_TO_COMPARE:

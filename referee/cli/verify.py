@@ -36,7 +36,7 @@ _UNFINISHED = (
     "Configuration, bots and planned schedule are those of the commitment. For games whose seed is still secret, two things"
     " are not proved: that the cards follow from the seed, and that the archive has every game that was played."
 )
-"""What the check of an unfinished archive proves, and what it does not."""
+"""What the check of an archive proves, and what it does not, while a seed is still secret."""
 
 
 @app.command()

@@ -265,7 +265,7 @@ def test_wrong_stop_in_an_archive_is_detected(here, at, value, reason):
 def test_plan_says_that_the_tournament_may_stop_early(here):
     done = here.referee("tournament", "plan", tournament(here))
     assert done.stdout.endswith(
-        "This is the maximum. The tournament stops earlier if every bot is surely ahead of the next one"
+        "The number of games above is the maximum. The tournament stops earlier if every bot is surely ahead of the next one"
         " or equal within 0.5. The confidence is 0.8 for all verdicts together; the standings are tested 21 times, after"
         " whole rounds.\n"
     )
