@@ -50,9 +50,9 @@ last 4 KiB of the bot's standard error. Each byte that is not text is written as
 have 16 KiB. If each of five seats has 1,000 strikes, the record can have about 82 MB."""
 MAX_RECORD_FIELDS = 2**20
 """The most fields of a game record: one for each move and each fault, and a few others. 100,000 turns at a table of five have at
-most 1,000,109 moves. Without this limit a small hostile archive could fill gigabytes of memory with empty faults. Each has 2 bytes,
-which gzip compresses 1,000:1, but takes more than 100 bytes of memory when it is parsed. The numbers inside a field, such as the cards of the
-deck, are not counted: 96 MiB of them take about 1.5 GiB."""
+most 1,000,109 moves. Without this limit a small hostile archive could fill gigabytes of memory with empty faults. An empty fault has
+2 bytes, and gzip compresses such bytes 1,000:1. But a parsed fault takes more than 100 bytes of memory. The limit does not count the
+numbers inside a field, such as the cards of the deck. If they fill a record of 96 MiB, they take about 1.5 GiB of memory."""
 _MAX_EXTENSIONS = 1000
 """The most extensions of a tournament. Without this limit a hostile archive with very many extensions could make the check endless. If an
 extension plays a balanced choice of the tables of 1,000 bots, it takes about a second to compute its games."""
@@ -107,7 +107,7 @@ class TournamentModel(ArchiveModel):
     configuration: dict[str, Any]
     schedule: tuple[Match, ...]
     planned_schedule: tuple[Match, ...] | None
-    """The matches of the planned schedule. None if `schedule` has exactly these matches before its first extension."""
+    """The matches of the planned schedule. None if `schedule`, without extensions, has exactly these matches."""
     commitment: Digest
     terms: str
     """See `Extension.terms`."""
@@ -175,7 +175,8 @@ _MAX_VARINT_SIZE = 4
 _MAX_PROTOBUF_VARINT_SIZE = 10
 """Number of bytes of the longest varint that protobuf accepts, which is a number of 64 bits."""
 _VARINT, _LENGTH_DELIMITED = 0, 2
-"""The types of the fields of a record: the last three bits of a field's tag. See https://protobuf.dev/programming-guides/encoding."""
+"""The two types that a field of a record can have. The last three bits of a field's tag give its type. See
+https://protobuf.dev/programming-guides/encoding."""
 _CUT_OFF = "the file ends in the middle of this record"
 
 
@@ -191,7 +192,7 @@ def dump_records(records: Iterable[GameRecord]) -> bytes:
 
 
 def load_records(data: bytes) -> Iterator[GameRecord]:
-    """Yield the records in the bytes of `records.binpb.gz` one by one. The memory may be too small for all records.
+    """Yield the records in the bytes of `records.binpb.gz` one by one, because the memory may be too small for all records.
 
     Raises Difference at the first record that cannot be read.
     """
@@ -305,7 +306,7 @@ def pack(members: Mapping[str, bytes]) -> bytes:
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether a file is an archive, perhaps a wrong one: a zip file with a member `SHA256SUMS`.
+    """Return whether a file is a zip file with a member `SHA256SUMS`. Such a file is an archive, but it may be a wrong one.
 
     Raises OSError if the file cannot be opened.
     """

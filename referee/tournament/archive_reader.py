@@ -46,7 +46,7 @@ from referee.tournament.terms import CommittedBot, Terms, digest_schedule
 from referee.tournament.verify import verify_tournament
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-"""Matches each name that a tournament can have in a league. A file or a command gives the name; the league may add a number."""
+"""Matches each name that a tournament can have in a league, also the names to which the league has added a number."""
 _MAX_SEATS = max(ruleset.max_players for ruleset in RULESETS.values())
 _RATING_TOLERANCE = 2e-6
 """The largest accepted difference of ratings: another machine may round the last digit differently."""
@@ -84,7 +84,7 @@ class ArchivedTournament:
         self._indices = {game.game_id: game.index for game in self.schedule}
         self._records = archive_format.load_records(members[archive_format.RECORDS])
         self._next: GameRecord | None = None
-        """The record that was read from `_records`, but that `record` has not returned yet; None if there is none."""
+        """The record that was read last from `_records`, if the method `record` has not returned it yet; otherwise None."""
         self._ratings = _parse(RatingsModel, archive_format.RATINGS, members)
         self._results: list[GameResult] = []
 
@@ -97,7 +97,8 @@ class ArchivedTournament:
         """
         data = _read_file(path)
         members = archive_format.unpack(path, data)
-        with suppress(Difference, KeyError):  # `check_members` reports a wrong or missing member
+        # `check_members` reports a missing or changed member; the constructor reports a wrong member with the right checksum
+        with suppress(Difference, KeyError):
             head = _parse(AnyFormat, archive_format.TOURNAMENT, members)
             if head.format != archive_format.FORMAT:
                 raise UserError(
@@ -288,8 +289,8 @@ def _make_schedule(
 ) -> tuple[ScheduledGame, ...]:
     """Return the games of the schedule in the archive. `verify_tournament` compares them with the configuration.
 
-    Without looks, the archive must have exactly as many games as the configuration makes. With looks it may have fewer, because a look
-    may drop games. Raises Difference if the number of games is wrong. Also raises it as `_make_games` does.
+    Without looks, the first part must have exactly as many games as the configuration makes. A look may drop games,
+    so with looks there may be fewer, but at least one. Raises Difference if the number is wrong, and as `_make_games` does.
     """
     most = count_games(played_stages(config, tournament.stopped_after), len(config.bots))
     if not 0 < parts[0].games <= most or (not config.has_looks and parts[0].games < most):
@@ -318,7 +319,7 @@ def _make_games(
             )
         if not len(match.lanes) == len(match.deals) == len(match.games):
             raise Difference(
-                f"{where}: match {number}: it has another number of lanes or deals than of games"
+                f"{where}: match {number}: it must have as many lanes and deals as games"
             )
         for seating, (game_id, deal_id, lane) in enumerate(
             zip(match.games, match.deals, match.lanes, strict=True)

@@ -120,11 +120,11 @@ class AssignmentResult:
     """What a worker returns when it has played games of an assignment."""
 
     records: list[GameRecord]
-    """The records of the played games; see `Assignment`."""
+    """The records of the played games. Games of the assignment may be missing."""
     small_portion: int | None = None
-    """The number of games of the first portion that was smaller than the rest of its bundle, because a bot holds no more games, or because
-    the games have too many bots. None if there was no such portion. A portion does not count if it is smaller only because a game must be
-    played alone: a void game, or the game of a single."""
+    """The number of games of the first portion that its bots made smaller than the rest of its bundle: a bot could hold no more games, or
+    more games would have had too many bots for the worker. None if there was no such portion. A portion does not count if it is small
+    only because a void game or the game of a single is played alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -145,7 +145,7 @@ class Feeder:
                 self._on_small_portion(result.small_portion)
 
     def _games(self) -> int:
-        """Return the number of games with which a stretch gets no further bundle.
+        """Return after how many games a stretch gets no further bundle.
 
         Before the first result this is 1, so a stretch has one bundle.
         """
@@ -165,9 +165,9 @@ class Feeder:
 #                 ▼ drain, kill or an error
 #                draining ──► interrupted ──► playing, when it is resumed
 #
-# - looking: all games before a look are stored, and no later game has started; a resumed run takes the earlier looks again. Only a
-#   ladder and a tournament with `until` have looks. With `until`, games are left after a look only if a stage with open
-#   neighbours has rounds left. A ladder ends at the first look after its time is over.
+# - looking: all games before a look are stored, and no later game has started. Exception: a resumed run takes all looks again, also
+#   looks with later games that are stored. Only a ladder and a tournament with `until` have looks. With `until`, games are left after
+#   a look only if a stage has an open pair and rounds left. A ladder ends at the first look after its time is over.
 # - draining: after `drain`, each stretch that a worker has is still played for at least one portion; see `Feeder.drain`. After `kill` or
 #   an error, the games in play are lost, and a resumed run plays them again.
 #
@@ -184,7 +184,7 @@ class Conductor:
         roster: gives the `BotSpec` of each bot.
         isolation: the isolation of the bots.
         workers: a context that provides the workers, for example `local_workers`. It is entered once.
-        on_game_stored: called for each game that is stored, after all games that the worker returned together with it are stored.
+        on_game_stored: called for each stored game. The games that a worker returns together are all stored before the first of these calls.
         say: called with a sentence if fewer games are played at the same time than the tournament file says.
         now_s: returns the time in seconds, to measure the minutes of a ladder.
 
@@ -341,8 +341,8 @@ class Conductor:
     async def _take_look(self, course: Course, look: Look) -> None:
         """Take the next look of the course, and store its outcome: that the tournament stops, or who plays next.
 
-        A resumed run takes all looks again, because a look also depends on the looks before. If games after the look have results, an
-        earlier run has stored the outcome, so it is only checked.
+        A resumed run takes all looks again, because a look also depends on the earlier looks. If games after the look have results, an
+        earlier run has stored the outcome. Then this method only checks the stored schedule.
         """
         name = self._tournament.name
         results = self._league.columns(tournament=name)

@@ -64,8 +64,8 @@ class LadderStart:
     """What a ladder starts with. Raises ValueError if a number is impossible."""
 
     earlier: tuple[Meetings, ...]
-    """For each pair of bots that has met: what the earlier games of the ruleset in the league tell about the pair. Each bot is
-    given as its position in `TournamentConfig.bots`."""
+    """What the earlier games of the ruleset in the league tell about each pair of bots that has met. The numbers of the bots are
+    positions in `TournamentConfig.bots`."""
     minutes: float
     """A run of the ladder ends at the first look after this many minutes, or when all planned games are played, if that is earlier."""
 
@@ -123,8 +123,8 @@ class TournamentConfig:
     seed: bytes | None = None
     """The seed in the file, 32 bytes. If it is None, the command that creates the tournament draws a seed."""
     bot_keys: tuple[str, ...] | None = None
-    """The name of each of `bots` in messages: the argument of a command that named the bot, such as `BOT`. If it is None, messages
-    use the keys of a tournament file, as `entry_key` returns them. It is not stored."""
+    """What messages call each of `bots`: the name of a command's argument, such as `BOT`. If it is None, messages use the keys of a
+    tournament file, as `entry_key` returns them. It is not stored."""
 
     @property
     def games(self) -> int:
@@ -240,7 +240,7 @@ _UNKNOWN_KEY = {"unexpected_keyword_argument", "extra_forbidden"}
 
 
 class AnyFormat(BaseModel):
-    """A stored configuration, or the member `tournament.json` of an archive, in any format. It is read only for the key `format`."""
+    """A stored configuration, or the member `tournament.json` of an archive, in any format. Only its key `format` is read."""
 
     format: int
 

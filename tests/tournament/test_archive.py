@@ -405,11 +405,11 @@ TOURNAMENT = {
     ),
     "lane": (
         put("schedule", 1, "lanes", value=[1]),
-        "tournament.json: schedule: match 2: it has another number of lanes or deals than of games",
+        "tournament.json: schedule: match 2: it must have as many lanes and deals as games",
     ),
     "missing deal": (
         drop("schedule", 1, "deals", 0),
-        "tournament.json: schedule: match 2: it has another number of lanes or deals than of games",
+        "tournament.json: schedule: match 2: it must have as many lanes and deals as games",
     ),
     "match": (
         drop("schedule", 8),
