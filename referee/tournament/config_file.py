@@ -133,8 +133,8 @@ Size = Annotated[
         },
     ),
 ]
-"""A number of seats. Only the JSON Schema, which text editors use, has this range. `stage_reader` checks the range of the
-stage's ruleset instead."""
+"""A number of seats. The minimum and maximum over all rulesets are only for the JSON Schema, which text editors use.
+When a file is read, `stage_reader` checks the range of the stage's ruleset."""
 
 
 class Format(Enum):
@@ -187,7 +187,7 @@ class ClocksTable(FileModel):
     bank: Annotated[str, AfterValidator(check_bank)] | None = None
     """The bank as `SECONDS` or `SECONDS+INCREMENT`; None: no limit for the whole game."""
     scale: bool = False
-    """Whether the time to think depends on the speed of the machine."""
+    """Whether the decision limit and the bank depend on the speed of the worker's machine; see `Clocks.scale`."""
 
 
 class FaultsTable(FileModel):

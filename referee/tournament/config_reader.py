@@ -108,7 +108,7 @@ class _ConfigReader:
         earlier = len(self._mistakes)
         challengers = self._read_challengers()
         field = self._read_bots("bots", self._file.bots)
-        # an entry with a mistake is left out, so later entries would have other numbers than in the file
+        # an entry with a mistake is left out, and then the numbers in the messages of this check would be wrong
         if len(self._mistakes) == earlier:
             self._check_no_challenger_in_field(challengers, field)
         return challengers + field

@@ -9,8 +9,8 @@ the first round. Two kinds of tournaments have looks:
 - A ladder (module `ladder`): each look chooses the matches of the next round, so that they tell most about the order of the bots.
 
 A look uses only the games before it, and later games do not start before the look is over. Therefore a tournament plays the same games and
-stops at the same look with any number of workers, and in a resumed run. A ladder can stop at another look, because it stops when its
-minutes are over.
+stops at the same look with any number of workers, and in a resumed run. Only a ladder can stop at a different look each time, because it
+stops when its minutes are over.
 
 A `Course` computes looks and games from the configuration and the results alone. `conduct` stores what the course says, and
 `verify` compares it with what is stored.
@@ -89,7 +89,7 @@ def take_look(
 
 
 def take_looks(config: TournamentConfig, games: ResultColumns) -> TakenLook | None:
-    """Take each look that has all its earlier games stored, and return the newest look. Return None if there is no such look.
+    """Take each look for which all games before it are stored, and return the newest one. Return None if there is none.
 
     Args:
         config: the configuration of the tournament. It must have `until`.

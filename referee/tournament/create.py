@@ -53,7 +53,7 @@ _TWICE_HINT = (
 )
 
 _BotSource = tuple[Path | BotId, Variant | None]
-"""What a bot of a tournament is made of: a folder or a version of the league, and the changes of its manifest."""
+"""Where a bot of a tournament comes from: its folder, or its version in the league; and the changes of its manifest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class _BotCheck:
         self._sources: dict[_BotSource, int] = {}
         """The number of the first bot with each source."""
         self._named: dict[str, list[_BotSource]] = {}
-        """For each name in the tournament: the sources of the bots with this name that were checked so far."""
+        """By name in the tournament: the sources of the bots that were checked so far."""
         self._hash = cache(self._compute_hash)
 
     def check(self, number: int) -> None:
@@ -225,9 +225,9 @@ async def enter_bots(
     """Return the bots of a tournament, in the order of its configuration.
 
     If an entry has a folder or a variant, the bot is copied into the league, and the copy is built. An entry without a folder names a bot of
-    the league. If it names no version, it means the newest version that is not retired, as in `check_bots`; versions that this call adds
-    do not count. If an entry has neither a folder nor a variant, and `refreshes` is True, the copy that the league has is built again if
-    needed. In a cluster `refreshes` is False, because the workers build copies themselves.
+    the league. If it names no version, it means the newest version that is not retired, as in `check_bots`, even if this call adds a newer
+    one. An entry with neither a folder nor a variant uses the copy in the league. With `refreshes`, this copy is built again if needed. In
+    a cluster `refreshes` is False, because the workers build copies themselves.
 
     Raises UserError if two entries are the same bot, or if a bot is retired. Raises UserError also if a copy does not fit the tournament,
     for example because the folder was changed after `check_bots`. Raises NotFoundError if the league does not have the bot of an entry
@@ -374,8 +374,12 @@ def extend_tournament(
         seed: a new secret seed for the new games, 32 bytes.
         now_us: microseconds since 1970-01-01 UTC.
 
-    Raises UserError if the tournament is a ladder or may still stop early, or if it would have more than `MAX_GAMES` games. Raises
-    UserError also if `matches` is less than 1, and in a gauntlet with a balanced choice if `matches` is too small for every bot to play.
+    Raises UserError in these cases:
+
+    - The tournament is a ladder, or may still stop early.
+    - It would have more than `MAX_GAMES` games.
+    - `matches` is less than 1.
+    - The tournament is a gauntlet with a balanced choice, and `matches` is too small to let every bot play.
     """
     config = tournament.config
     assert config.lanes is not None  # noqa: S101 - `create_tournament` sets the lanes
@@ -454,7 +458,7 @@ def _twice_error(config: TournamentConfig, number: int, first: int, bot: BotId |
 
 
 def _find_bot(config: TournamentConfig, number: int, roster: Roster) -> BotSpec:
-    """Return the bot of an entry without a folder. Raises NotFoundError if the league does not have it, UserError if it is retired."""
+    """Return the bot of an entry without a folder. Raises the errors of `Roster.active_spec`, and names the entry in them."""
     try:
         return roster.active_spec(config.bots[number].text)
     except NotFoundError as error:

@@ -64,11 +64,11 @@ E = TypeVar("E", bound=BaseException)
 # - seating: each bot is started if necessary, and gets the start of the game. A bot that fails here forfeits.
 #   Exception: a process that has finished an earlier game may have ended unnoticed since then. So if it crashes here, and plays
 #   no other game that it is ready for, the bot first gets one new process without a forfeit.
-# - void: the referee or the machine has failed, for example because of a shortage. Or a bot of this game has failed and is charged in
-#   another game: a bot that fails while it plays several games is charged in only one of them, and the others are void. A void attempt
-#   charges no bot. The processes that have seen the deal are closed before the next attempt, which plays the game alone.
-#   If the charged game becomes void too, because of another bot, the bot that has failed is not started for the next attempt of this
-#   game, and forfeits it.
+# - void: the referee or the machine has failed, for example because of a shortage. Or a bot has failed while it played several games.
+#   Then it is charged in only one of them, and the others are void. A void attempt charges no bot. The processes that have seen the deal
+#   are closed before the next attempt, which plays the game alone.
+#   If the charged game becomes void too, because of another bot, the bot that has failed forfeits the next attempt of the charged game
+#   and is not started for it.
 
 
 class GamePlayer:
@@ -96,7 +96,7 @@ class GamePlayer:
         )
         self._max_processes = settings.max_processes
         self.small_portion: int | None = None
-        """The number of games of the newest portion, if its bots made it smaller; otherwise None. See `AssignmentResult`."""
+        """The number of games of the newest portion if its bots allow no more games; otherwise None. See `AssignmentResult`."""
         self._voids: Counter[str] = Counter()
         """How often each game was void when it was played alone."""
         self._alone: set[str] = set()
@@ -117,7 +117,7 @@ class GamePlayer:
     ) -> list[GameRecord]:
         """Play a portion of the games, and return the records of its games that were not void.
 
-        The games of a portion are played at the same time. A portion has at most as many games as each of its bots can play at once. Call this
+        The games of a portion are played at the same time. The bot that can play the fewest games at once limits their number. Call this
         again for the other games and for void games. A void game is then played alone, with new processes, because the old processes
         have seen the deal.
 
@@ -128,8 +128,8 @@ class GamePlayer:
             singles: bots that play one game at a time, because their process has failed before.
             watch: called after every move.
 
-        Raises VoidGame if a game was played alone `VOID_ATTEMPTS` times and was void each time. If a later call plays
-        this game, and it is void again, this call raises VoidGame too.
+        Raises VoidGame if a game was played alone `VOID_ATTEMPTS` times and was void each time. After that, each call in
+        which this game is void again raises VoidGame too.
         """
         portion = await self._choose_portion(lane, tasks, suspended, singles)
         # after a pause, the machine may have free resources again
@@ -192,8 +192,9 @@ class GamePlayer:
     ) -> Sequence[GameTask]:
         """Return the games that are played at the same time.
 
-        If there are several candidates, all their bots that are not suspended are started in this lane. The hello of a bot says how many
-        games it can play. Hellos from other lanes are not used, because a resumed run does not know them. It would choose other portions.
+        Candidates are the first games that need not be played alone, as long as they do not have too many bots. With several candidates, all
+        their bots are started in this lane, except suspended bots, because the hello of a bot says how many games it can play. Hellos from
+        other lanes are not used: a resumed run may not have them, and would then choose other portions.
         """
         self.small_portion = None
         singles = singles | self._singles
@@ -246,7 +247,7 @@ class GamePlayer:
             ]
             if person is not None:
                 players.insert(task.bots.index(None), person)
-            # The game gets a task of its own. So a reply resumes only the coroutines of the game, not those that wait for the game.
+            # The game runs in an asyncio task of its own. So a reply resumes only the coroutines of the game, not those that wait for the game.
             played = await asyncio.create_task(
                 play_game(
                     setup,
@@ -295,7 +296,7 @@ class GamePlayer:
         """Make the bot of a seat ready for the game, and return it as a player.
 
         Raises Forfeit if the bot fails, or if an earlier attempt of this game was void and the bot was charged with a failure in it. Raises
-        VoidGame if the machine lacks resources for the process, or if the process ends for a reason that is not charged in this game.
+        VoidGame if the machine lacks resources for the process, or if the process ends and the bot is not charged in this game.
         """
         spec = task.bots[seat]
         assert spec is not None  # noqa: S101 - the caller leaves out the seat of a person
@@ -330,7 +331,7 @@ class GamePlayer:
             detail = f"{failure.evidence.detail}, in an earlier attempt to play this game"
             evidence = replace(failure.evidence, detail=detail)
             self._failures[game_id, bot] = Forfeit(failure.cause, evidence)
-        # `BotPool.list_failed` does not return a bot whose failed process the pool has replaced already
+        # added here, because `BotPool.list_failed` leaves out a bot if the pool has already replaced its failed process
         self._singles |= failures.keys()
 
 
@@ -353,7 +354,7 @@ def _split(results: Sequence[T | BaseException], expected: type[E]) -> tuple[lis
 
 
 def _abandon(task: GameTask, seated: Iterable[BotPlayer | BaseException]) -> dict[str, Forfeit]:
-    """Let the seated bots leave a void game. Return, by bot (`name@version`), the process failures that this game is charged with."""
+    """Let the seated bots leave a void game. Return, by bot (`name@version`), the process failures that are charged in this game."""
     bots = (str(spec.bot) for spec in task.bots if spec is not None)
     faults = (player.abandon() if isinstance(player, BotPlayer) else player for player in seated)
     return {

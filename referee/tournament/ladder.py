@@ -1,13 +1,13 @@
 """Follow a ladder: at each look, choose the tables that tell most about the order of its bots.
 
 A ladder is a tournament of one stage. `schedule.ladder` plans its rounds. Before each round, a look chooses the bots
-of all its tables. The plan for later rounds stays until their own looks. The choice depends only on the
+at all tables of this round. Later rounds stay as planned until their own looks. The choice depends only on the
 results before the look and on what the ladder started with (`LadderStart`), which is part of the committed
 configuration. So anybody who has the results can compute the same tables.
 
 The first two bots of a table are the pair whose match has the largest gain; `ratings.information` defines the gain.
-Each further bot is the one with the largest sum of gains with the bots at the table. A new bot is the least
-known, so it plays first, and later meets its neighbours in the order.
+Each further bot is the one whose matches against the bots already at the table have the largest sum of gains. Little is
+known about a new bot, so its matches have the largest gains at first. Later it meets its neighbours in the order.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from referee.tournament.course import Course, Look
 MAX_LADDER_BOTS = 200
 """With more bots, a look takes too long: with 200 bots, about 15 s for a round of 100 matches on one busy core."""
 _DIGITS = 6
-"""Gains are divided by the largest and rounded to this many decimals. So a difference in the last bits between
-processors almost never changes a table."""
+"""Gains and their sums are divided by the largest gain and rounded to this many decimals, because processors can
+compute different last bits. After the rounding, this almost never changes a table."""
 
 
 def make_course(config: TournamentConfig) -> Course:
     """Return a `LadderCourse` for a ladder, and a `Course` for any other tournament. No look is taken yet.
 
-    Raises ValueError as `plan_games` does, and if the configuration of a ladder contradicts itself.
+    Raises ValueError as `plan_games` does, and if the configuration of a ladder is invalid.
     """
     return Course(config) if config.ladder is None else LadderCourse(config)
 
@@ -56,7 +56,6 @@ class LadderCourse(Course):
         self._earlier = PairSums.from_meetings(len(self._bots), start.earlier)
         self._looks = _list_looks(self.games)
         self._looks_taken = 0
-        """The number of looks that are taken."""
 
     @property
     def stops(self) -> Sequence[int]:
@@ -107,7 +106,7 @@ class LadderCourse(Course):
 
 
 def _check(config: TournamentConfig) -> LadderStart:
-    """Return what the ladder starts with. Raises ValueError if the configuration contradicts itself."""
+    """Return what the ladder starts with. Raises ValueError if the configuration of the ladder is invalid."""
     start, bots = config.ladder, len(config.bots)
     if start is None:
         raise ValueError("the configuration has no ladder")
@@ -139,7 +138,7 @@ def _list_looks(games: Sequence[ScheduledGame]) -> list[Look]:
 def _choose_tables(
     beliefs: Beliefs, seats: int, so_far: Sequence[Sequence[int]]
 ) -> Iterator[tuple[int, ...]]:
-    """Yield the clockwise order of the bots of each further match. Each match counts as played for the next choice.
+    """Yield, for each further match, its bots in clockwise order. Each match counts as played for the next choice.
 
     Args:
         beliefs: what is known before the next match.
@@ -158,9 +157,8 @@ def _choose_tables(
 def _fill_table(gains: Floats, seats: int, played: Counter[int]) -> list[int]:
     """Return the bots of the table with the largest gains.
 
-    The first two bots are the pair with the largest gain. Each further bot is the one with the largest sum of gains
-    with the bots at the table. If sums are equal, the bot that has played less comes first, and then the one that is
-    listed first.
+    The module's docstring explains the choice. If gains or sums are equal, the bot that has played less comes first, and
+    then the one that is listed first.
     """
     table: list[int] = []
     scale = gains.max()
