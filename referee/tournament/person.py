@@ -41,8 +41,8 @@ class PersonGame:
     isolation: Rung | None
     """The rung of the bots; None for the strongest rung of this machine."""
     stored: tuple[StoredCopy, ...]
-    """The bots of this game, as they are stored in the league. They are needed to find out which bots are sample bots, because
-    on a machine without isolation only sample bots may play, unless `isolation` is the rung `none`."""
+    """The bots of this game, as they are stored in the league. `check_unisolated` needs them: if this machine cannot isolate bots,
+    only sample bots may play. With the rung `none` in `isolation`, all bots may play."""
     parent_pid: int
     """The process id of the parent."""
 

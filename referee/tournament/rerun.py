@@ -33,7 +33,7 @@ from referee.tournament.create import find_state
 _LATE = {Cause.TIMEOUT, Cause.OUT_OF_TIME}
 """The causes of faults that cannot happen in a rerun, because it enforces no time limits."""
 _CHECK_EVERY_S = 0.5
-"""While a request is pending, the number of seconds between two checks whether messages of the bot were dropped."""
+"""Seconds between two checks for dropped messages of the bot, while a request is pending."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +76,9 @@ class StoredSeat:
     def _end_of_requests(self) -> int:
         """Return the index of a move. At this move and later, the seat gets no request because of its forfeit.
 
-        Without a forfeit, return the number of moves. At the move of its forfeit, a bot gets no request if it was not seated or
-        its bank was empty. It got none either if its process failed before the request was sent. But a rerun sends this request,
-        because otherwise it would end before the process fails again.
+        Without a forfeit, return the number of moves. At the move of its forfeit, a bot got no request in three cases: it was not
+        seated, its bank was empty, or its process failed before the request was sent. In the third case the rerun sends the
+        request nevertheless, because otherwise the rerun would end before the process can fail again.
         """
         moves = self.record.moves
         forfeit = next((fault for fault in self.faults if fault.forfeit), None)
@@ -176,7 +176,7 @@ async def rerun(
         stored: the seat whose requests the bot gets.
         spec: the bot.
         launcher: starts the bot.
-        last_move: the maximum number of moves before a request. Later requests are not sent.
+        last_move: if the game has more than this many moves before a request, the request is not sent.
         logs: where to write what the bot prints; None for nowhere.
 
     After a `Forfeit` of the bot no request follows. Raises `Forfeit` if the bot does not start or is not ready for the game,

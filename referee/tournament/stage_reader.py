@@ -23,7 +23,7 @@ _SEATS_KEYS = {"seats", "tables"}
 def read_stages(
     file: TournamentFile, mistakes: Mistakes, budget: Budget | None, pace: Pace | None
 ) -> tuple[Stage, ...]:
-    """Return the stages of a tournament file. If the file has mistakes, stages or their matches or options can be missing.
+    """Return the stages of a tournament file. If the file has mistakes, stages can be missing, or lack matches or options.
 
     Args:
         file: the content of the file.
@@ -50,7 +50,7 @@ class _Source(NamedTuple):
         return name if name in self.inherited or not self.title else f"{self.title}.{name}"
 
     def name_ruleset(self, ruleset: Ruleset, key: str) -> str:
-        """Return the name of the ruleset for a message about a key. Add the stage if the key does not name it."""
+        """Return the name of the ruleset for a message about a key. If a `[[stage]]` inherits the key, add the name of the stage."""
         return f"{ruleset.name} ({self.title})" if key in self.inherited else ruleset.name
 
 

@@ -156,16 +156,16 @@ def _make_course(claim: Claim) -> Course:
 def _check_look(claim: Claim, course: Course, look: Look, checks: _GameChecks) -> str | None:
     """Check what happened at the next look of the course.
 
-    Return None if the tournament has stored the outcome of the look, or if the look changes nothing. Otherwise the
-    tournament was interrupted or is still running, and has not stored the outcome. Then no game after the look may have a
-    record: return an error message, which the caller raises if such a game has a record.
+    Return None if the tournament has stored the outcome of the look, or if the look changes nothing. If the tournament is
+    still running, or was interrupted before it stored the outcome, return an error message. The caller raises this message
+    if a game after the look has a record.
 
     Raises Difference in three cases: the tournament stopped early at a wrong look; it is finished, but a game before the look has
     no record; or the configuration makes no schedule.
 
     Args:
         claim: what the league or the archive claims.
-        course: the course before the look. This function lets it take the look, unless records of earlier games are missing.
+        course: the course before the look. It takes the look here, unless records of earlier games are missing.
         look: the next look of the course.
         checks: the checks of all games before the look.
     """

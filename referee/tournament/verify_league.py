@@ -68,8 +68,8 @@ def verify_free_games(league: League) -> int:
 class _Tables:
     """The rows of the database about the games of a tournament, or about all games if `tournament` is None.
 
-    `games` has the played games among them, by id. `check` finds the wrong rows about the games in `games`. The constructor
-    raises Difference if a wrong row is about another game. This is a game that was not played, or a game that has this
+    `games` has the summaries of the played games, by id. `check` finds wrong rows about these games. The constructor raises
+    Difference if `League.stray_games` returns a game that is not in `games`. Such a game was not played, or it has this
     tournament in the table `results`, but not in the table `matches`.
     """
 

@@ -2,7 +2,8 @@
 
 The parent process is the driver or a Dask worker. It has an executor for each worker process; see `workers`. The executor
 calls `initialize_worker`, `play_games` and `stop_worker` in the worker process. Everything that a game needs comes with the
-assignment. A heartbeat file shows the parent that the event loop of the worker process is not blocked.
+settings of the worker or with the assignment. A heartbeat file shows the parent that the event loop of the worker process is
+not blocked.
 """
 
 from __future__ import annotations

@@ -58,14 +58,15 @@ class WorkerLostError(RefereeError):
 #
 #                 submit              first heartbeat                 aclose
 #     no process ────────► starting ─────────────────► running ──────────────► stopping ──► closed
-#         ▲                    │                          │                        ▲
-#         │                    │ died, or no heartbeat    │ died, or no            │
-#         │                    │ within the start timeout │ heartbeat              │
-#         │ replaced           ▼                          ▼                        │
-#         └───────────────── lost ◄───────────────────────┘        kill: at once ──┘
+#         ▲                    │                          │
+#         │                    │ died, or no heartbeat    │ died, or no
+#         │                    │ within the start timeout │ heartbeat
+#         │ replaced           ▼                          ▼
+#         └───────────────── lost ◄───────────────────────┘
 #
 # A running worker plays one assignment after the other and is idle in between. A hung worker is killed before
-# it counts as lost.
+# it counts as lost. `aclose` can be called in any state. `kill` kills the processes of all workers at once, so a
+# worker with an assignment is lost; `aclose` must still be called.
 
 
 class Workers:
@@ -84,7 +85,7 @@ class Workers:
         on_worker_lost: Callable[[str], None],
         hang_timeout_s: float = HANG_TIMEOUT_S,
     ) -> None:
-        self.stretch_s = 0.0  # one bundle at once, because sending takes no time
+        self.stretch_s = 0.0  # each stretch has one bundle, because sending takes no time
         self._settings = settings
         self._on_worker_lost = on_worker_lost
         self._hang_timeout_s = hang_timeout_s
@@ -208,8 +209,8 @@ class Workers:
     async def _wait_for(self, number: int, job: asyncio.Future[T]) -> T:
         """Return the result of a worker's job; kill the worker if it hangs.
 
-        The time without a heartbeat is counted in passes of the loop. A clock would also count the time in
-        which the user has paused the driver and the workers.
+        The time without a heartbeat is the number of checks without a new heartbeat, times the interval. A clock would
+        also count the time in which the user has paused the driver and the workers.
         """
         process = self._processes[number]
         last_heartbeat, silent_s, is_gone = None, 0.0, False
