@@ -39,9 +39,9 @@ _CHUNK = 2_000_000
 If an array for all resamples would be larger, the resamples are divided among several calls of `fit`.
 """
 _OFTEN = 3
-"""A bot stays in `Analysis.centre` only if it ranked above other bots of the set in at least this many matches, and below other
-bots of the set in at least this many. This rule is not applied if fewer than two bots would stay, or if no two bots beat each
-other."""
+"""A bot of the largest set of bots that beat each other stays in `Analysis.centre` only if it ranked above other bots of this set
+in at least this many matches, and below other bots of it in at least this many. This rule is not applied if fewer than two bots
+would stay, or if no two bots beat each other."""
 _UNLIMITED = 0.5
 """If only b beat a, directly or over a chain of bots, the probability that a is better than b is at most this. If only a beat b,
 it is at least this."""
@@ -50,9 +50,9 @@ _FURTHER_MATCHES = 4
 other half, the other bot is. The number comes from simulated single tests of two bots that differ by the margin. With four, the
 share of wrong verdicts was never above the allowed error. With three, it was up to 1.6 times the allowed error."""
 _LEAST_GAMES = 4
-"""The intervals of ratings, and of leads in rating, have a least width. It comes from the variance of matches with this many games
-in total, if all games of a match have the same result: two matches of two seats, or one match of four seats. The reason:
-resamples contain only results that have occurred. A match in which one bot wins all games may be rare and not have occurred yet.
+"""The intervals of ratings, and of leads in rating, have a least width, because resamples contain only results that have occurred.
+A match in which one bot wins all games may be rare and not have occurred yet. The least width comes from the variance that this
+many games add if all games of a match have the same result. Four games are two matches of two seats, or one match of four seats.
 With 4, the intervals of two nearly identical bots cover their true lead in at least 90 % of the cases. With 2 it would be
 87 %, and without a least width 55 %. A larger number would widen the intervals of other bots."""
 _SEED = 20_050_102
@@ -297,7 +297,7 @@ class Analysis:
         return certainty.chance(abs(lead[0]) - margin, drawn, self._further_variance(pair))
 
     def _further_variance(self, pair: list[int]) -> float:
-        """Return the variance that `_FURTHER_MATCHES` matches add to the lead of two bots if one bot is better in all games of each.
+        """Return the variance that `_FURTHER_MATCHES` matches add to the lead of two bots if one bot is better in all games of a match.
 
         If the k games of a match always have the same result, the match adds k times the variance of a match of independent
         games. Here k is the larger of the two bots' mean numbers of games per match.
@@ -451,11 +451,11 @@ class Analysis:
         return centred
 
     def _resampled_deviations(self, values: Floats) -> Floats:
-        """Return by how much each bot's mean points per game in each resample deviate from its mean in all games.
+        """Return the (B, n) deviations of each bot's mean points per game in a resample from its mean in all games.
 
-        The (B, n) deviations do not contain the effect of the opponents. In a resample, a bot can have stronger or weaker
-        opponents than in all games. But the schedule fixes the opponents, so they cause no uncertainty. Therefore only the
-        residuals of `OpponentEffects` are resampled.
+        They do not contain the effect of the opponents. In a resample, a bot can have stronger or weaker opponents than in
+        all games. But the schedule fixes the opponents, so they cause no uncertainty. Therefore only the residuals of
+        `OpponentEffects` are resampled.
 
         Args:
             values: (M, n) the sum of the points of each bot in each match.

@@ -3,8 +3,9 @@
 TrueSkill rates one game after another, so a hundred thousand games take half a minute. A checkpoint is a byte
 string with up to four states. A state has the ratings after the first n games, and a digest of these ratings and of
 everything that determines them: the version of the algorithm, the games and their order, the predecessors of the bots,
-and the settings. A state can be used if its digest, computed again from the given games, is the same. If no state can
-be used, for example because the checkpoint is damaged, all games are rated from the first one.
+and the settings. A state can be used if its digest is the same when it is computed again with the current games,
+predecessors and settings. If no state can be used, for example because the checkpoint is damaged, all games are rated
+from the first one.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _VERSION = 2
 _SAVE_DISTANCES = (0, 64, 1024, 16_384)
 """Distances between the states of a checkpoint and the last game, in games.
 
-Games can be stored in another order than that of the schedule. If a game is stored late, the states that come after it
-in the schedule can no longer be used. The states that come before it can.
+Games can be stored in another order than that of the schedule. If a game is stored late, a state with later games
+of the schedule can no longer be used. A state that has only earlier games can.
 """
 _MIN_NEW_GAMES = 200
 """If fewer games than this follow the last state that can be used, no new checkpoint is made."""
@@ -95,8 +96,8 @@ def _read(checkpoint: bytes | None) -> tuple[_State, ...]:
 def _dump(states: Iterable[_State], games: int) -> bytes:
     """Return a checkpoint after `games` games.
 
-    For each distance in `_SAVE_DISTANCES`, the checkpoint contains one of the states that are at least this many games
-    before the last game: the one after the most games. If there is none, the distance is skipped.
+    For each distance in `_SAVE_DISTANCES`, the checkpoint contains the latest state that is at least this many games
+    before the last game, if there is one.
     """
     chosen = {}
     for before in _SAVE_DISTANCES:

@@ -1,7 +1,7 @@
 """Estimate how the other bots at the table change a bot's points, and which bots seem to help each other.
 
-Bots of unlike styles have unusual results together without any agreement. So a pair is a hint at collusion only if its
-excess is an outlier among the excesses of all pairs, and is also large.
+Two bots of unlike styles can have unusual results together even if they do not collude. So a pair is a hint at collusion
+only if its excess is an outlier among the excesses of all pairs, and is also large.
 
 In the shapes of arrays, M is the number of matches, n of bots, N of ordered pairs of bots, and B of resamples.
 """
@@ -34,8 +34,8 @@ larger, the pairs are resampled in parts."""
 _LEAST = 1e-6
 """A sum of squares below this comes from rounding, and counts as 0."""
 _PRACTICAL = 1.5
-"""Only an excess above this can be a hint, because styles cause smaller ones. The unit is the standard deviation of a bot's points in a
-game."""
+"""Only an excess above this can be a hint, because a smaller excess can come from styles. The unit is the standard deviation of a
+bot's points in a game."""
 _TAIL_FREEDOM = 8
 """Large effects of styles may be more frequent than in a normal distribution. So `CollusionFigures.limit` comes from Student's t
 with at most this many degrees of freedom. This makes the limit higher, so that fewer hints are wrong."""
@@ -66,9 +66,9 @@ class CollusionFigures:
     suspicious: bool
     """True if the excess is above `limit`, and surely above 1.5 standard deviations of a bot's points in a game.
 
-    "Surely" means that all pairs together have an error of 5 %. Suppose that no bots collude, and that styles change points
-    by 0.5 standard deviations. Then one or more pairs are suspicious with a chance of at most 5 %.
-    `tests/bench/bench_hints.py` measures this chance for these and other styles.
+    "Surely" refers to a one-sided test, whose error of 5 % is divided among all pairs. Suppose that no bots collude, and that
+    the effects of styles are random with a standard deviation of 0.5 (in the same unit). Then one or more pairs are
+    suspicious with a chance of at most 5 %. `tests/bench/bench_hints.py` measures this chance for these and other styles.
     """
 
 
@@ -214,13 +214,12 @@ class _PairEffects:
             yield part, (own - self._usual @ self._explained[part].T) / self._size[part]
 
     def style_limits(self) -> Floats:
-        """Return the (N,) excesses that styles explain, in points per game; NaN if there are too few other pairs.
+        """Return the (N,) largest excesses that styles can explain, in points per game; NaN if there are too few other pairs.
 
-        The effects of styles are taken as random. The excesses of all pairs count as residuals of a model with a strength and
-        an effect for each bot. The limit comes from the test of the externally studentised residual, with an error of 5 % for
-        all pairs together. It is multiplied by sqrt(N / degrees of freedom), so that there are fewer hints. The limit
-        of a pair depends neither on its own excess nor on the excess of the same two bots in the other order, because bots
-        may help each other.
+        The effects of styles are assumed to be random. The excesses of all pairs count as residuals of a model with a strength
+        and an effect for each bot. The limit comes from the test of the externally studentised residual, with an error of 5 %
+        for all pairs together. It is multiplied by sqrt(N / degrees of freedom), so that there are fewer hints. If two bots
+        collude, their excess can be large in both orders. So the limit of a pair depends on neither of these two excesses.
         """
         bot, other = self.bots.T
         pairs, size = len(bot), self.bots.max(initial=-1) + 1
@@ -255,7 +254,7 @@ class _PairEffects:
 
 
 def _inputs(met: Matrix, bot: Ints, there: Floats) -> Floats:
-    """Return the (N, 2n) sums of the regressors of `OpponentEffects`: for each pair, over the matches in which both bots played.
+    """Return the (N, 2n) regressors of `OpponentEffects`, summed for each pair over the matches in which both bots played.
 
     The first n columns belong to the strengths, the others to the effects.
     """

@@ -197,7 +197,7 @@ class _WholeMatches:
     """(M, k, k) the game of the match, from 0 to k - 1, in which the bot had the seat."""
 
     def means_of_games(self) -> Floats:
-        """Return (M, k, k) values: the mean points of all seats in the game in which the bot had the seat."""
+        """Return (M, k, k) by match, bot and seat: the mean points, over all seats, of the game with this bot on this seat."""
         match = np.arange(len(self.points))[:, None, None]
         means = np.zeros((len(self.points), self.seats))
         np.add.at(means, (match, self.game), self.points / self.seats)

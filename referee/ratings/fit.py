@@ -59,7 +59,7 @@ def fit(
     precision = settings.sigma**-2
     first, second = pairs[:, 0], pairs[:, 1]
     rows, bots = np.arange(len(pairs)), priors.shape[1]
-    signs = np.zeros((len(pairs), bots))  # of the bots in the lead of each pair
+    signs = np.zeros((len(pairs), bots))  # the sign of each skill in the lead of each pair
     signs[rows, first], signs[rows, second] = 1, -1
     skills = priors.copy() if start is None else np.broadcast_to(start, priors.shape).copy()
     for _ in range(_STEPS):
@@ -104,8 +104,8 @@ def find_beaten(pairs: Ints, better: Floats, worse: Floats, bots: int) -> Flags:
     """Return the (n, n) array that is True where the row's bot beat the column's bot, directly or over a chain of bots.
 
     A bot beat another one directly if it ranked above it or tied with it at least once. A bot beat another one over a
-    chain if each bot of the chain beat the next one directly. A chain can also lead from a bot back to itself. If a did not
-    beat c, directly or over a chain, then no games limit how far a can be behind c, only the prior does.
+    chain if each bot of the chain beat the next one directly. A chain can also lead from a bot back to itself. If a beat c
+    neither directly nor over a chain, only the prior limits how far a can be behind c; the games do not.
 
     Args:
         pairs: (P, 2) as for `fit`.

@@ -1,8 +1,8 @@
 """Say which match tells most about the order of the bots.
 
 A ladder asks this before each match. The order of two bots is uncertain if little is known about them, or if their skills are close. A match
-of these bots makes the lead of one over the other more certain. It also tells something about other pairs: after a
-match against a well-known bot, the lead of its opponent over all bots is known better.
+of these bots makes the lead of one over the other more certain. It also tells something about other pairs: if
+much is known about one of the two bots, the leads of the other one over all bots become more certain.
 
 What is known is written as a normal distribution of all skills (`Beliefs`). Let a pair of bots have the expected lead d with the standard
 deviation s. The mistake of the pair is the size of its true lead if the order is wrong, else 0. Its expected value is
@@ -108,17 +108,19 @@ class Beliefs:
         return cls(skills, covariance(pairs, compared, better, skills, settings), settings)
 
     def gains(self) -> Floats:
-        """Return the (n, n) gains: for each two bots the gain of their match, in no particular unit; 0 for a bot with itself.
+        """Return the (n, n) gains: for each two bots the gain of their match; 0 for a bot with itself.
+
+        The unit can differ between calls, so compare only gains of the same call.
 
         Let C be the covariance. Let a be the vector of a pair: 1 for its first bot, -1 for its second, else 0. Let c be this
-        vector for the two bots of the match. The match lowers the variance of a pair's lead, a' C a, by (a' C c)² /
-        (noise + c' C c). The sum over all pairs, each with its weight w, is c' C L C c / (noise + c' C c), where L is the
-        sum of all w a a'. The noise is 1 / the Fisher information of the match, and w is phi(z) / s without its
-        constant factor.
+        vector for the two bots of the match. Let I be the Fisher information of the match about the lead of these two.
+        The match lowers the variance of a pair's lead, a' C a, by (a' C c)² / (1 / I + c' C c). With the weight w for each
+        pair, the sum over all pairs is c' C L C c / (1 / I + c' C c), where L is the sum of all w a a'. The weight w is
+        phi(z) / s, multiplied by a number that is the same for all pairs of a call.
         """
         lead = self.skills[:, None] - self.skills
         variance = _lead_variances(self.covariance)
-        np.fill_diagonal(variance, 1)  # any number: a bot has no lead over itself
+        np.fill_diagonal(variance, 1)  # avoids a division by 0; a bot has no lead over itself
         apart = np.maximum(np.abs(lead) / np.sqrt(variance) - _NOT_YET_APART, 0)
         exponent = apart**2 / 2
         np.fill_diagonal(exponent, np.inf)
