@@ -343,8 +343,8 @@ class Certainty:
     ) -> list[Estimate]:
         """Return intervals of (F,) values with a skewed distribution, from the percentiles of `drawn`.
 
-        `least` has the shape (F,), or is one number for all figures. A symmetric interval for a figure with this variance is
-        computed as well, and each end is at least as far from the value as the end of that interval.
+        `least` is the least variance of each figure: (F,), or one number for all figures. Each end is at least as far from
+        the value as the end of the symmetric interval for this variance.
         """
         tails = (1 - CONFIDENCE) / 2
         low, high = np.quantile(drawn, [tails, 1 - tails], axis=0)
@@ -406,8 +406,8 @@ def wilson_intervals(shares: Floats, games: Floats, quantiles: Floats) -> list[E
 
     Args:
         shares: (F,) the shares.
-        games: (F,) for each share, how many independent games would make it as uncertain as it is. The numbers need not
-            be whole.
+        games: (F,) the number of independent games that would give each share its uncertainty. The numbers need not be
+            whole.
         quantiles: (F,) the half width of each interval in standard errors; NaN for no interval.
     """
     extra = quantiles**2 / games

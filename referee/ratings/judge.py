@@ -4,8 +4,9 @@ A `Judge` gives all verdicts of the project: those of `ratings compare` and `sta
 those that end a tournament early. So `confidence` and `margin` mean the same everywhere.
 
 - The allowed error is 1 - `confidence`. It is divided equally among all pairs of neighbours.
-- For the verdict *equal*, a single test divides the allowed error of a ruleset among all pairs of its bots instead. The
-  reason: the tested games also decide which bots are neighbours, and neighbours have the closest fits.
+- For the verdict *equal*, a single test adds up the shares of the neighbours in a ruleset, and divides the sum among all
+  pairs of its bots. It does so because the tested games also decide which bots are neighbours, and neighbours have the
+  closest fits.
 - If there are several looks, a boundary divides the share of a pair among them; see below. How much is known about a pair
   at a look depends on how many matches its two bots have played before this look.
 - A verdict is final: once a look has found a bot ahead, or two bots equal, later looks do not test these two bots again.
@@ -95,7 +96,7 @@ class Judge:
 
     condition: StopCondition
     looks: tuple[int, ...] = (1,)
-    """The number of rounds before each look of the whole tournament. The default is for a single test of any games."""
+    """The number of rounds before each look, for all planned looks of the tournament. The default is for a single test of any games."""
 
     def look(
         self, analyses: Mapping[str, Analysis], rounds: int = 1, before: Verdicts | None = None
@@ -160,8 +161,8 @@ class Verdicts:
     def compare(self, ruleset: str, bot: str, other: str) -> PairVerdict:
         """Return the verdict about any two bots that have played by a ruleset, for a command that asks about them.
 
-        If the two bots are not neighbours, they are tested in the same way as neighbours. The verdict then has at least the
-        confidence of the condition for this pair alone, but not for several such pairs together.
+        If the two bots are not neighbours, they are tested in the same way as neighbours. One such verdict has at least the
+        confidence of the condition, but several of them together may have less.
         """
         analysis = self.analyses[ruleset]
         first, second = sorted((bot, other), key=_sort(analysis).index)
@@ -292,7 +293,7 @@ def _list_worse(bot: str, ahead: Sequence[tuple[str, str]]) -> set[str]:
 def allowed_errors(
     looks: tuple[int, ...], error: float, data: tuple[float, ...]
 ) -> tuple[float, ...]:
-    """Return for each look in `data` the largest probability of a wrong verdict that its test may have.
+    """Return the largest allowed probability of a wrong verdict for the test of each look in `data`.
 
     If the true lead of a bot is 0, the probability that at least one of these tests finds it ahead is at most `error`.
 
@@ -323,7 +324,7 @@ def allowed_errors(
 def _find_bound(leads: Floats, weights: Floats, deviation: float, spent: float) -> float:
     """Return the bound of a look: the lead above which the look finds the bot ahead.
 
-    With the probability `spent`, this look is the first one that finds the bot ahead.
+    If the true lead is 0, `spent` is the probability that this look is the first one that finds the bot ahead.
 
     Args:
         leads: possible leads at the look before, in the standard errors of this look.

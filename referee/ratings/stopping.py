@@ -40,8 +40,8 @@ class StopCondition:
 def look_rounds(rounds: int) -> list[int]:
     """Return after how many rounds each look takes place, in a tournament of `rounds` rounds.
 
-    The last look is after the last round. Let d be the number of rounds from an earlier look to the next planned one. The
-    earlier look is left out if fewer than d / 2 rounds remain after it.
+    The last look is after the last round. A look before it is left out if too few rounds remain after it: fewer than half
+    of the rounds from this look to the next planned one.
     """
     found: list[int] = []
     look, following = 1, 2

@@ -4,20 +4,21 @@ Bots can be like rock, paper and scissors: a beats b, b beats c, and c beats a. 
 example is a bot whose style suits one opponent only.
 
 Ties are left out, because ratings do not say how often two bots tie. Comparisons with a forfeit are left out too: a
-bot that sometimes crashes also loses to weak bots, as if its style suited them. All other
-comparisons are decided. `fit.fit` for the decided comparisons predicts how often each bot ranks higher.
+bot that sometimes crashes also loses to weak bots, as if its style suited them. All other comparisons are decided.
+`fit.fit` computes skills from the decided comparisons. These skills predict how often each bot ranks higher.
 
-The deviation of a pair in a match is how often its first bot ranked higher, minus how often the prediction says that it does.
-The test gives the deviations of each match a random sign, +1 or -1, and adds them up, many times. It compares the real
-sums of all pairs with these random sums. With many matches, each random group of matches has one sign; see `intervals`.
-It is the sign-flip test of effective score contributions (Hemerik, Goeman and Finos, "Robust testing in generalized
-linear models by sign-flipping score contributions", 2020). All games of a match get the same sign, so they may depend
-on each other.
+The deviation of a pair in a match is the number of comparisons in which its first bot ranked higher, minus the
+predicted number. Each comparison counts with its weight; see `intervals.MatchSums`. The test gives the deviations of
+each match a random sign, +1 or -1, and adds them up, many times. It compares the real sums of all pairs with these
+random sums. With many matches, each random group of matches has one sign; see `intervals`. It is the sign-flip
+test of effective score contributions (Hemerik, Goeman and Finos, "Robust testing in generalized linear models by
+sign-flipping score contributions", 2020). All games of a match get the same sign, so they may depend on each other.
 
-The lead of a pair is the difference of the skills of its bots, in standard deviations of the difference of two
-performances. The link is the curve that gives the predicted share for each lead. Here it is the normal distribution
-function; other links have flatter or steeper ends. Before the comparison, two parts are removed from the deviations:
-what slightly different skills would explain, and what another link would explain.
+The lead of a pair is the skill of its first bot minus that of its second, divided by `sqrt(2) beta`, the standard
+deviation of the difference between two performances. The link is the curve that gives the predicted share for each
+lead. Here it is the normal distribution function; other links have flatter or steeper ends. Before the test compares
+the sums, it removes two parts from them: what slightly different skills would explain, and what another link would
+explain.
 
 In the shapes of arrays, n is the number of bots, M of matches, P of pairs with decided comparisons, and B of sign flips.
 """
@@ -47,9 +48,9 @@ from referee.result_columns import Flags, Floats, Ints
 _FLIPS = 1_000
 """Number of sign flips."""
 _LINK_DEVIATION = 0.1
-"""Another link adds `factor * lead ** 3` to each lead. The prior of `factor` has this standard deviation. The factor is about
--0.05 if performances have the t distribution with 3 degrees of freedom. Without this prior, an absurd link could explain
-even a cycle of three bots, and the test would not find it."""
+"""The test describes another link by adding `factor * lead ** 3` to each lead. The prior of `factor` has this standard
+deviation. The factor is about -0.05 if performances have the t distribution with 3 degrees of freedom. Without this
+prior, an absurd link could explain even a cycle of three bots, and the test would not find it."""
 _RARE = 5
 """If the weaker bot of a pair has fewer expected wins than this, the variance in the results can be too small; see
 `Transitivity._enlarge_rare`."""
@@ -104,10 +105,10 @@ class Transitivity:
 
     @ComputedOnce
     def p_value(self) -> float | None:
-        """Probability of deviations at least as large as those of the results, if one number per bot explains them.
+        """Probability of deviations at least as large as the real ones, if one number per bot explains the results.
 
-        None if there are too few results. None too if the pairs with decided comparisons form no circle, because skills can
-        then explain any result.
+        None if there are too few results, or if the pairs with decided comparisons form no cycle, such as a-b, b-c and c-a.
+        Without a cycle, skills can explain any result.
         """
         if not len(self._flipped):
             return None
@@ -241,7 +242,7 @@ class _Model:
         design[rows, first], design[rows, second] = 1 / scale, -1 / scale
         design[:, bots] = lead**3
         self._scores = self.score_weight[:, None] * design
-        """(P, n + 1) the same factor for the derivative by each skill, and in the last column by the factor of the link."""
+        """(P, n + 1) like `score_weight`, but for the derivative by each skill, and in the last column by the factor of the link."""
         density = self.score_weight * self.expected * ndtr(-lead)
         self._response = (decided * density)[:, None] * design
         """(P, n + 1) the derivative of the expected number of won comparisons by each skill, and by the factor of the link."""

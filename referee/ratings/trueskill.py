@@ -2,10 +2,10 @@
 
 TrueSkill compares each seat with the next one in rank order. With three or more seats, the result for tied seats
 therefore depends on the order in which the library `trueskill` sorts the tied seats (issues 13 and 15 of the
-library). In this module, the ratings after a game are the mean over several orders of the tied seats: all orders of two or
-three, 4 orders of four, and 10 of five. In these orders, each tied seat is at each place equally often, and comes equally
-often directly after each of the other tied seats. The mean over all orders of four or five tied seats would cost up to
-120 updates for a game.
+library). In this module, the ratings after a game are the mean over several orders of the tied seats. If two or three
+seats are tied, these are all orders. For four tied seats, these are 4 orders, and for five 10. In these orders, each tied
+seat is at each place equally often, and comes equally often directly after each of the other tied seats. The mean over
+all orders of four or five tied seats would cost up to 120 updates for a game.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Settings:
     beta: float = 25 / 6
     """Deviation of a bot's performance in a game around its skill.
 
-    A bot whose skill is higher by this much wins a duel with a probability of 76 %.
+    If the skills of two bots differ by this much, the better bot performs better in a game with a probability of 76 %.
     """
     tau: float = 0.0
     """Uncertainty that is added before each game. It is 0, because a version of a bot does not change."""
@@ -129,9 +129,8 @@ def _shrinkage(
 def _orders(seats: Sequence[tuple[int, Rating]]) -> list[tuple[Rating, ...]]:
     """Return several orders of the ratings, each sorted by rank with the best rank first.
 
-    They are all combinations of the `_balanced_orders` of the groups of tied seats.
-
-    Seats of equal rank are sorted by rating first, so the order of `seats` does not matter.
+    Each group of tied seats takes each of its `_balanced_orders`, in all combinations. Before that, each group is sorted
+    by rating, so the order of `seats` does not matter.
 
     Args:
         seats: the rank and the rating of each seat.
@@ -176,7 +175,8 @@ RatingTable = dict[str, dict[str, Rating]]
 class Ratings:
     """The ratings after all games added so far.
 
-    The order of the games matters. Add them in schedule order, because anyone can compute the schedule again.
+    The order of the games matters. Add them in schedule order. Anyone can compute this order again, while the order in
+    which games end may differ from run to run.
 
     Args:
         settings: the constants of TrueSkill; the defaults of `Settings` if omitted.

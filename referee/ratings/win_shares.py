@@ -37,7 +37,7 @@ _UNLIKE = 2.0
 """For each bot, `_combine` computes the squared difference between its own estimate and the estimate from all bots, divided
 by the variance of its own estimate. If the mean of these values exceeds this limit, the design effects count as unlike. If all
 bots have the same design effect, the mean is about 1. With the limit 2, the intervals of plain round robins are up to 2 %
-wider."""
+wider than without a limit."""
 _NEGLIGIBLE = 1e-6
 """Adjacent matches of a bot are compared in the number of seats and in the strength of the opponents. If the squared
 differences add up to at most this, they come only from rounding."""
@@ -86,12 +86,12 @@ def _combine(own: Floats, freedom: Floats, weights: Floats, total: float) -> flo
 def _estimate_variances(sums: MatchSums, shares: Floats) -> tuple[Floats, Floats]:
     """Return the (n,) variances of the shares, given the opponents, and the (n,) degrees of freedom of these estimates.
 
-    The surplus of a bot in a match is the number of games that it won, minus the number that it would win with its share
-    of all games. The matches of a bot are sorted by the number and the strength of the opponents. Adjacent matches then
-    have similar opponents. Half of the mean squared difference between their surpluses is the estimate of the variance of
-    a match (von Neumann, Distribution of the ratio of the mean square successive difference to the variance, Annals of
-    Mathematical Statistics 12, 1941). If all matches have equally many and equally strong opponents, the sample variance
-    is used, because it is more exact.
+    The surplus of a bot in a match is the number of games that it won, minus its share times the number of games that it
+    played in the match. The matches of a bot are sorted by the number and the strength of the opponents. Adjacent matches
+    then have similar opponents. The variance of the surplus is estimated as half of the mean squared difference between
+    the surpluses of adjacent matches (von Neumann, Distribution of the ratio of the mean square successive difference to
+    the variance, Annals of Mathematical Statistics 12, 1941). If all matches have equally many and equally strong
+    opponents, the sample variance is used, because it is more exact.
     """
     match, bot = np.nonzero(sums.games)
     seats, strength = _describe_opponents(sums, match, bot)
