@@ -110,7 +110,7 @@ class ResultColumns:
         return replace(self, **{column: getattr(self, column)[games] for column in columns})
 
     def by_ruleset(self) -> dict[str, ResultColumns]:
-        """Return the games of each ruleset by the ruleset's name, sorted by name.
+        """Map the name of each ruleset to its games. The names are sorted.
 
         `bots` then has only the bots that played with the ruleset, sorted by name. Matches are numbered from 0
         without gaps. Games are sorted by match, then by the bots of the seats. So the order in which games were

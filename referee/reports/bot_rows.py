@@ -61,7 +61,7 @@ def usage_row(usage: StoredUsage) -> UsageRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRow:
-    """How many decisions a bot made itself in batches of similar size. The size of a batch is its number of requests."""
+    """How many decisions of a bot, without those of the stand-in, were in batches with a similar number of requests."""
 
     least: Annotated[int, Column("least", right=True)]
     """The row counts decisions in batches of at least this many requests."""
@@ -96,7 +96,7 @@ def batch_rows(records: Iterable[GameRecord], bot: str) -> tuple[BatchRow, ...]:
 
 
 def _own_moves(records: Iterable[GameRecord], bot: str) -> Iterator[Move]:
-    """Yield the moves that a bot decided itself. Moves of seats that do not exist, in a damaged record, are left out."""
+    """Yield the moves that a bot decided itself. A damaged record may have moves of seats that do not exist; they are left out."""
     for record in records:
         seats = {seat for seat, each in enumerate(record.seating) if str(each) == bot}
         yield from (move for move in record.moves if move.seat in seats and not move.stand_in)
@@ -245,7 +245,7 @@ class LatencyRow:
     at_least_us: Annotated[int, Column("at least", right=True, show=duration)]
     below_us: Annotated[int, Column("below", right=True, show=duration)]
     decisions: Annotated[int, Column("decisions", right=True)]
-    """Number of decisions that the bot made itself in this time."""
+    """Decisions of the stand-in are left out."""
     share: Annotated[float, Column("share", right=True, show=percent)]
     """`decisions` divided by the sum of `decisions` over all rows."""
 
@@ -293,8 +293,8 @@ def _seat_result(
 def latency_rows(bot: str, records: Iterable[GameRecord]) -> tuple[LatencyRow, ...]:
     """Return a row for each range of decision times of a bot, shortest times first.
 
-    Decisions of the stand-in are left out. The first row has the shortest decision, the last row the longest. No range in
-    between is left out, even if it has no decisions.
+    Decisions of the stand-in are left out. The first row has the shortest decision, the last row the longest. Each range
+    in between has a row, even if it has no decisions.
 
     Args:
         bot: `name@version`.

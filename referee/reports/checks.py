@@ -63,7 +63,7 @@ class CheckView:
         self._skipped: list[Step] = []
         """Skipped steps that are not shown yet; all have the same reason."""
         self._failed: dict[tuple[str, str], int] = {}
-        """For each pair of a symptom and the end of an output (`_end_of`), the number of the first step that failed with both."""
+        """The number of the first step that failed in each way. A key is the symptom and the end of the output (`_end_of`)."""
 
     def add(self, step: Step) -> Iterator[RenderableType]:
         """Add a step, and yield what can be shown now."""
@@ -101,7 +101,10 @@ class CheckView:
 
 
 def _end_of(output: str) -> str:
-    """Return the line that best shows why a program failed: the last line with a file in a Python traceback, or else the last line."""
+    """Return the line that best shows why a program failed.
+
+    This is the last line that names a file in a Python traceback. Without a traceback, it is the last line.
+    """
     lines = output.rstrip().split("\n")
     places = [line for line in lines if line.startswith('  File "')]
     return (places or lines)[-1]

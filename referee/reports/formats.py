@@ -32,12 +32,12 @@ from referee.errors import UserError, did_you_mean, is_unseen
 from referee.rules.ruleset import Counts, Group, card_name
 
 _SURELY_NOT = 0.001
-"""Probabilities below this value are shown as `< 0.1 %`, and above 1 minus this value as `> 99.9 %`. The same holds for
-shares, but a share of exactly 0 or 1 is shown as `0.0 %` or `100.0 %`."""
+"""A probability below this value is shown as `< 0.1 %`. A probability above 1 minus this value is shown as `> 99.9 %`.
+The same holds for shares, but a share of exactly 0 or 1 is shown as `0.0 %` or `100.0 %`."""
 _MINUTE_US = 60 * SECOND_US
 _MILLISECOND_US = 1_000
 _FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""A spreadsheet takes a text for a formula if the text begins with one of these characters. The last four are the wide
+"""A spreadsheet treats a text as a formula if the text begins with one of these characters. The last four are the wide
 forms of the first four. A tab or a carriage return at the beginning has the same effect, but `visible` escapes both."""
 _AS_EMOJI = "\ufe0f"
 """A hidden character. It tells the terminal to show the symbol before it, such as a heart, as a coloured picture."""
@@ -79,7 +79,10 @@ def quoted(output: str) -> str:
 
 
 def plain(value: object) -> str:
-    """Return a value as text: `yes` for True, and `no` for False. A tuple becomes its values with spaces between them; an empty tuple becomes a dash."""
+    """Return a value as text: `yes` for True, and `no` for False.
+
+    A tuple becomes its values with spaces between them; an empty tuple becomes a dash.
+    """
     if isinstance(value, bool):
         return "yes" if value else "no"
     return spaced(map(plain, value)) if isinstance(value, tuple) else str(value)
@@ -144,7 +147,7 @@ def percent(share: float) -> str:
 def distinct_percents(one: float, other: float, places: int) -> tuple[str, str]:
     """Return two shares as texts such as `64 %`. Different shares have different texts.
 
-    Both texts have `places` decimal places, or more if needed. A share that is not exactly 0 or 1 is not rounded to it.
+    Both texts have `places` decimal places, or more if needed. A text says 0 % or 100 % only if the share is exactly 0 or 1.
     """
     texts = _percentage(one, places), _percentage(other, places)
     is_rounded_to_0 = min(one, other) > 0 and _percentage(0, places) in texts
@@ -332,7 +335,7 @@ def csv_text(row_type: type, rows: Iterable[object], fields: Iterable[Field] | N
 
     The format is RFC 4180, but lines end with a line feed only. The values of a tuple have spaces between them. None
     is an empty cell. The authors of bots choose some of the texts, and must not be able to run formulas in a spreadsheet.
-    So a text that a spreadsheet would take for a formula gets an apostrophe before it. Numbers get none.
+    So a text that a spreadsheet would treat as a formula gets an apostrophe before it. Numbers get none.
 
     Args:
         row_type: the type of the rows.

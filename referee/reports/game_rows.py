@@ -95,7 +95,7 @@ class ChargeRow:
     exit_code: Annotated[int | None, Column("exit code", right=True, drop=2)]
     signal: Annotated[str | None, Column("signal", drop=1)]
     elapsed_us: Annotated[int, Column("elapsed", right=True, show=duration, drop=3)]
-    """Microseconds to the fault: from the request, from the game's start, or from the program's launch."""
+    """See `Evidence.elapsed_us`."""
     stderr_tail: Annotated[str, Column("stderr tail", data_only=True)]
     """The last output of the process on standard error."""
 
@@ -209,7 +209,7 @@ def record_json(record: GameRecord) -> dict[str, Any]:
 
 
 def action_json(action: Action) -> dict[str, Any]:
-    """Return an action as a JSON value. The other keys depend on `kind`."""
+    """Return an action as a JSON value. The value of the key `kind` determines which other keys there are."""
     if isinstance(action, Choice):
         return {"kind": action.value}
     if isinstance(action, Play):

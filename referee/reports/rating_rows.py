@@ -42,13 +42,13 @@ class RatingRow:
     """The skill that explains all games at once, whatever their order. The bots of `Analysis.centre` have the mean fit 25.
 
     An end of the interval is None if the games set no limit on that side. For example, a bot that always ranked last has
-    no lower end, and the table shows only the upper end, such as `< 3.1`. Both ends are None if the games are too few.
+    no lower end, and the table shows only the upper end, such as `< 3.1`. Both ends are None if there are too few matches.
     """
     ahead: Annotated[float | None, Column("ahead", right=True, show=chance, drop=3)]
     """Probability, by the fit, that the bot is better than the next bot in the table.
 
-    It is None for the last bot. It is also None if neither of the two bots has ranked above the other or tied with it, directly
-    or over a chain of bots, or if one of the two has played fewer than two matches. See `Analysis.chance_of_lead`.
+    It is None for the last bot, and if `Analysis.chance_of_lead` returns None: if neither bot beat the other, directly or over a
+    chain of bots (a tie counts too), or if one of them has played fewer than two matches.
     """
     games: Annotated[int, Column("games", right=True, drop=6)]
     matches: Annotated[int, Column("matches", right=True, drop=9)]
