@@ -11,7 +11,7 @@ variance s². If s² falls a little, the expected mistake falls by the change ti
 
 The gain of a match is the sum, over all pairs, of the fall of s² times the weight phi(z) / s. Here z is how far |d| / s
 is above `_NOT_YET_APART`, but at least 0. With z = |d| / s, a bot that did badly at first would rarely play again
-and could not correct this, so the intervals would cover the true value too rarely: among equal bots, in 85 % of the cases instead of 92 %.
+and could not correct this, so the intervals would cover the true value too rarely: among equal bots, in 85 % of the cases instead of 93 %.
 """
 
 from __future__ import annotations

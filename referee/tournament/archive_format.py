@@ -44,7 +44,7 @@ SUMS = "SHA256SUMS"
 """The name of the last member. It has a line `DIGEST  NAME` for each name in MEMBERS, for `sha256sum --check`."""
 MAX_SIZE = 2**30
 """The largest size of an archive in bytes. A tournament of a million games needs less."""
-MAX_RECORD_SIZE = 96 * 2**20
+MAX_RECORD_SIZE = 112 * 2**20
 """The largest size of a game record in bytes. Most records have about a thousand bytes. But each fault contains the
 last 4 KiB of the bot's standard error. Each byte that is not text is written as an escape of 4 bytes, so a fault can
 have 16 KiB. If each of five seats has 1,000 strikes, the record can have about 82 MB."""
@@ -52,7 +52,7 @@ MAX_RECORD_FIELDS = 2**20
 """The most fields of a game record: one for each move and each fault, and a few others. 100,000 turns at a table of five have at
 most 1,000,109 moves. Without this limit a small hostile archive could fill gigabytes of memory with empty faults. An empty fault has
 2 bytes, and gzip compresses such bytes 1,000:1. But a parsed fault takes more than 100 bytes of memory. The limit does not count the
-numbers inside a field, such as the cards of the deck. If they fill a record of 96 MiB, they take about 1.5 GiB of memory."""
+numbers inside a field, such as the cards of the deck. If they fill a record of 112 MiB, they take about 1.8 GiB of memory."""
 _MAX_EXTENSIONS = 1000
 """The most extensions of a tournament. Without this limit a hostile archive with very many extensions could make the check endless. If an
 extension plays a balanced choice of the tables of 1,000 bots, it takes about a second to compute its games."""

@@ -171,7 +171,7 @@ SPOILT = {
     ),
     "where it begins": (
         "UPDATE extensions SET first_match = 11 WHERE id = 2",
-        "cup: extension 1: the stored games do not follow",
+        "cup: extension 1: the number of stored games does not fit",
     ),
     "a game": (
         "DELETE FROM results WHERE game_id = 15",

@@ -523,7 +523,7 @@ STREAMS = {
     "an empty record": (gzip.compress(b"\0"), "the record's termination is missing or unknown"),
     "larger than the limit": (
         gzip.compress(b"\xff\xff\xff\x7f" + bytes(2**21)),
-        "it has more than 100663296 bytes",
+        "it has more than 117440512 bytes",
     ),
     "too many fields": (
         gzip.compress(b"\x82\x80\x80\x01" + b"\x32\x00" * (2**20 + 1)),
@@ -533,7 +533,7 @@ STREAMS = {
         gzip.compress(b"\x82\x80\x80\x01" + b"\x31\x00" * (2**20 + 1)),
         "it has a field of an unknown type",
     ),
-    "a long length": (gzip.compress(b"\xff" * 50), "it has more than 100663296 bytes"),
+    "a long length": (gzip.compress(b"\xff" * 50), "it has more than 117440512 bytes"),
 }
 
 
