@@ -17,7 +17,7 @@ from referee.records import BotId, GameResult, Machine
 class StoredBot:
     """A version of a bot: one content of the bot's folder, under one label.
 
-    A person whose game is stored is stored as a bot too. This bot has no folder, and is retired from the start.
+    A person in a stored game is stored as a bot too. This bot has no folder, and is retired from the start.
     """
 
     name: str
@@ -107,7 +107,7 @@ class StoredExtension(NewExtension):
 
 @dataclass(frozen=True, slots=True)
 class RoundProgress:
-    """How many games of a round are played. If several stages have a round of the same number, they count as one round."""
+    """How many games of a round are played. Rounds of several stages with the same number count as one round."""
 
     round: int
     """Round number inside a stage, from 1."""
@@ -156,8 +156,8 @@ class StoredMachine:
     games_per_s: float
     """How many of its games ended per second, in a period that is the same for all machines.
 
-    The selected games are those that `League.machines` looks at. The period ends when the last of them ended. It
-    began `RECENT_S` seconds earlier, or when the first selected game began, if that was later.
+    `League.machines` takes the period from the games of one tournament, or of all tournaments. The period ends when the
+    last of these games ended. It began `RECENT_S` seconds earlier, or when the first of these games began, if that was later.
     """
     last_us: int
     """When its last game ended."""
@@ -219,8 +219,8 @@ class ListedGame:
 def escape_nul(text: str) -> str:
     r"""Return `text` with each NUL character replaced by the four characters `\x00`.
 
-    The texts of a fault are stored in this form, because PostgreSQL refuses NUL and many tools cut a text at
-    NUL. So are the texts in columns in which users search. Game records are stored as bytes and keep NUL characters.
+    The texts of a fault, and the texts in columns in which users search, are stored in this form, because PostgreSQL
+    refuses NUL and many tools cut a text at NUL. Game records are stored as bytes and keep NUL characters.
     """
     return text.replace("\0", r"\x00")
 

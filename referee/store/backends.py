@@ -31,8 +31,8 @@ SQLITE = "sqlite"
 POSTGRES = "postgresql+psycopg"
 _FORMS = f"{SQLITE}:///FILE or {POSTGRES}://USER@HOST/DATABASE"
 BUSY_MS = 5_000
-"""Timeout in milliseconds for a lock. In SQLite, it holds for all transactions, and while a new file is prepared. In PostgreSQL, it
-holds for writing transactions, and for reading transactions if the league is open for reading only."""
+"""Timeout in milliseconds for a lock. In SQLite, it applies to all transactions and to the preparation of a new file. In
+PostgreSQL, it applies to writing transactions, and to reading transactions if the league is open for reading only."""
 
 
 def file_url(path: Path) -> URL:
@@ -80,9 +80,8 @@ def hold_lock_file(path: Path, where: str) -> Iterator[None]:
     """Hold the lock of a file. When this process ends or is killed, the lock is free.
 
     Raises UserError if another process has the lock (the message begins with `where`), or if the file cannot be opened or
-    locked (the message begins with `path`).
-    A symbolic link is refused, because the lock file is overwritten: in a league folder from a stranger, the link could lead to
-    any file of this user.
+    locked (the message begins with `path`). A symbolic link is not opened, because this function overwrites the file. A link
+    in a league folder from a stranger could lead to any file of this user.
     """
     flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
     try:

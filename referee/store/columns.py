@@ -35,7 +35,7 @@ T = TypeVar("T")
 _SCORE_OFFSET = 1 << 15
 """Added to each score before packing, because a packed number must not be negative."""
 _POSITION_BITS = 32
-"""Games are sorted by a number whose lower bits are the position in the schedule; this is the number of these bits."""
+"""Number of bits for the position in the schedule, in a game's sort key. The bits above them are the key of the tournament."""
 _RULESETS = tuple(sorted(RULESETS))
 
 

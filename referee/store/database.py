@@ -33,8 +33,8 @@ _WRITE_TRIES = 12
 _TRY_S = 5.0
 """The shortest time in seconds between the starts of two tries. Without it, all tries on a full disk would be over at once."""
 _FIRST_MOMENT_MARK = -(2**64)
-"""The change mark inside the first `one_moment` context. The mark of each later context is smaller by one; a nested context keeps the outer
-mark. These marks do not fit into 64 bits, but the marks of a backend do, so they never equal each other."""
+"""The change mark inside the first `one_moment` context. Each later context gets the next smaller number. A nested context
+keeps the outer mark. No backend returns one of these numbers as a mark, because they do not fit into 64 bits."""
 
 
 class Backend(Protocol):
@@ -50,8 +50,8 @@ class Backend(Protocol):
     def may_exist(self) -> bool:
         """Return False if the database is known to be missing. Return True in all other cases.
 
-        Opening a missing SQLite file would create the file. Raises UserError if it cannot be found out whether the file
-        exists, for example because this user may not search a folder in its path.
+        The caller must not open a missing database, because SQLite would create the file. Raises UserError if it cannot be
+        found out whether the file exists, for example because this user may not search a folder in its path.
         """
 
     def prepare(self) -> None:
@@ -227,9 +227,9 @@ class Database:
         """Turn errors of SQLAlchemy, and the error for a text that is not Unicode, into errors of the project.
 
         An `OperationalError` becomes a StoreError, because the user has done nothing wrong and the same command can succeed
-        later. For the same reason, it is a StoreError if other threads use all connections. But an `OperationalError` becomes
-        a UserError if the database could not be opened and has never been open before, for example because of a wrong path
-        or password. Every other error becomes a UserError too, for example if the file is not a database.
+        later. But if the database could not be opened and has never been open before, the `OperationalError` becomes a
+        UserError, because the path or the password may be wrong. If other threads use all connections, a StoreError is raised
+        too. Every other error becomes a UserError, for example if the file is not a database.
         """
         try:
             yield
@@ -248,7 +248,7 @@ class Database:
 
 
 def write_patiently(write: Callable[[], None]) -> None:
-    """Call `write`, which stores data that would otherwise be lost. If the database fails, try again for about a minute.
+    """Call `write`, which stores data that would otherwise be lost. If the database fails, try again for about a minute or longer.
 
     Only two kinds of errors lead to another try: a StoreError, and a UserError with an OperationalError as its cause. The
     second kind occurs if `write` opens the league and, for example, its server cannot be reached. Any other error is raised at

@@ -98,7 +98,7 @@ def _conditions_on_results(choice: GameChoice) -> list[ColumnElement[bool]]:
 def _conditions_on_seats_and_faults(
     connection: Connection, choice: GameChoice
 ) -> list[ColumnElement[bool]]:
-    """Return the other conditions. Each has a subquery that finds keys, and a chosen game must have one of these keys."""
+    """Return the conditions on the tables `seats` and `faults`. Each tests whether a subquery finds the key of the game."""
     found: list[Select[Any]] = []
     bots = [
         queries.bot_keys(connection, text)

@@ -89,9 +89,10 @@ class League:
         """Open a league for reading only; methods that write raise StoreError.
 
         Later reads see what other processes have written in the meantime. Several threads may read from the league at once.
-        While an SQLite file is open, there are two more files beside it, `-wal` and `-shm`; the next command
-        that writes removes them. If `-wal` is missing when the league is opened, and this process cannot write to the
-        folder, SQLite reads the file as immutable, that is, as if nobody changed it. Then open the league again to see changes.
+        SQLite needs two more files beside the database, `-wal` and `-shm`, and creates them if they are missing. They stay when
+        the league is closed. A later command that may write removes them at its end, if no other process uses the database.
+        If `-wal` is missing when the league is opened, and this process cannot write to the folder, SQLite reads the file as
+        immutable, that is, as if nobody changed it. Then open the league again to see changes.
 
         Raises UserError if there is no league, if the database cannot be used, or if its schema is not the one of
         this version of the referee. Raises StoreError if the database fails. Arguments: see `open`.
@@ -145,11 +146,11 @@ class League:
     def change_mark(self) -> int:
         """Return a number that changes when something is written to the database.
 
-        Test two marks only for equality, and only if they come from the same `League` object. If they are equal, nothing was
-        written between the two calls. If they differ, probably something was written. The mark of a file that SQLite reads as
-        immutable never changes; see `open_read_only`. Inside `one_moment`, the mark does not change either, because reads
-        there do not see what others write; this mark differs from all marks outside. The method is much faster than
-        reading a table.
+        Test two marks only for equality, and only if they come from the same `League` object. If they differ, probably something
+        was written between the two calls. If they are equal, nothing was written, except in two cases. The mark of a file that
+        SQLite reads as immutable never changes; see `open_read_only`. The mark inside a `one_moment` context does not change
+        either, because reads there do not see what others write. This mark differs from all marks outside the
+        context. The method is much faster than reading a table.
         """
         return self._database.change_mark()
 
@@ -194,9 +195,9 @@ class League:
     def add_version(self, name: str, choose: Callable[[list[StoredBot]], StoredBot]) -> StoredBot:
         """Add the version of the bot `name` that `choose` returns, unless the league already has this version. Return the version.
 
-        `choose` gets all versions of the bot, in the order in which they were submitted. No other process adds a bot from
-        the start of `choose` until the version is added. If `choose` raises an error, nothing is added, and the error is
-        passed on. Raises UserError if the league has another version of the bot with the same label or the same content.
+        `choose` gets all versions of the bot, in the order in which they were submitted. From the time when these versions are
+        read until the new one is added, no other process can add a bot. If `choose` raises an error, nothing is added, and the
+        error is passed on. Raises UserError if the league has another version of the bot with the same label or the same content.
         """
         with self._database.writing() as connection:
             versions = queries.bots(connection, name)
@@ -276,7 +277,7 @@ class League:
     def stop_early(self, tournament: str, *, rounds: int, games: int) -> None:
         """Note that a stored tournament ended early after `rounds` rounds. Remove the games of later rounds.
 
-        `games` must be the number of games in the first `rounds` rounds, and all `games` games must be played.
+        `games` must be the number of games in the first `rounds` rounds. All of these games must have been played.
         Raises UserError if a game of a later round has been played.
         """
         with self._database.writing() as connection:
@@ -287,11 +288,11 @@ class League:
     ) -> None:
         """Replace the games `old`, which are the last games of a stored tournament, by the games `new`.
 
-        `new` must differ from `old`. Its first game must have the index of the first game of `old`. Only the matches from
-        the first to the last one that differ are written, because keys are limited: each written game needs a key, PostgreSQL
-        never uses a key again, a tournament may have many looks, and `columns` has only 24 bits for a key.
+        `new` must differ from `old`. The first game of `new` must have the index of the first game of `old`. Only the matches
+        from the first difference to the last one are replaced. Each look of a tournament may replace games, so this saves many keys.
+        Each written game needs a new key, PostgreSQL never uses a key again, and `columns` has only 24 bits for a key.
 
-        Raises UserError if a game of these matches has been played.
+        Raises UserError if a game of the replaced matches has been played.
         """
         with self._database.writing() as connection:
             writes.replace_games(connection, tournament, old, new)
@@ -437,9 +438,10 @@ class League:
             return game_lists.last_results(connection, choice, limit)
 
     def is_deal_played(self, game_id: str) -> bool:
-        """Return True if all games with the deal of a game are stored. Until then, a replay would reveal the deal.
+        """Return True if all games with the same deal as the game `game_id` are stored.
 
-        Also return True for a game outside tournaments. Raises NotFoundError if the league has no game with this id.
+        Before that, a replay would reveal the deal of games that are still to be played. Also return True for a game outside
+        tournaments. Raises NotFoundError if the league has no game with this id.
         """
         with self._database.reading() as connection:
             return game_lists.is_deal_played(connection, game_id, self.where)
@@ -480,8 +482,9 @@ class League:
         for a seat that has no row in `seats`.
 
         Args:
-            tournament: only games of this tournament; None for all games, free games included. In the first case, it is enough
-                that one of the two tables names this tournament. In the second case, `matches` must name it.
+            tournament: only games of this tournament; None for all games, free games included. If `results` and `matches`
+                contradict each other, it is enough that one of them names this tournament. For a row in `faults`, `matches`
+                must name it.
         """
         with self._database.reading() as connection:
             return queries.stray_games(connection, tournament)
