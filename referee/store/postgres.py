@@ -32,9 +32,9 @@ _SERVER_NETWORK = (
     "tcp_keepalives_count = 3",
     "tcp_user_timeout = 30000",
 )
-"""Settings with which the server notices soon that this machine cannot be reached, and frees the locks of the session.
+"""Settings for each session. If this machine cannot be reached, the server soon ends the session and frees its locks.
 
-With the usual settings of a server, this can take hours.
+With the default settings of a server, this can take hours.
 """
 _ENCODINGS = {"UTF8", "SQL_ASCII"}
 """The encodings with which a database can store all characters. With SQL_ASCII, the server stores bytes as they are."""
@@ -87,7 +87,7 @@ class Postgres:
         self._check_encoding()
 
     def is_open_failure(self, error: DatabaseError) -> bool:
-        """Return True if the error has no SQL statement. SQLAlchemy knows none if it could not connect."""
+        """Return True if the error has no SQL statement, as when SQLAlchemy could not connect."""
         return error.statement is None
 
     def explain(self, error: DatabaseError) -> str:
@@ -128,7 +128,7 @@ class Postgres:
             self._holder = self._connect_with_lock()
 
     def change_mark(self) -> int:
-        """Return a hash of PostgreSQL's current snapshot, a text that tells which transactions have ended.
+        """Return a hash of `pg_current_snapshot`, a text in which PostgreSQL tells which transactions have ended.
 
         The mark also changes when a writing transaction in another database of the server ends.
         """
@@ -177,8 +177,8 @@ class _Holder(NamedTuple):
     """What the query `_SESSION` returned on this connection: the columns `pid` and `start`."""
 
 
-# A session has a process on the server. When the session ends, a later session may get the same process id. So the time
-# at which the session began is compared too.
+# Each session has its own process on the server. A later session may get the same process id. So `_END_SESSION` also
+# compares the time at which the session began.
 _SESSION = text(
     "SELECT pid, CAST(extract(epoch FROM backend_start) AS text) AS start FROM pg_stat_activity"
     " WHERE pid = pg_backend_pid()"

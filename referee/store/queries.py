@@ -1,7 +1,7 @@
 """Read from the tables of a league. The caller opens the transaction.
 
-A public function implements the method of `League` with the same name. Only `select_summaries`, `list_summaries`,
-`select_results`, `load_results` and `bot_keys` have no such method: the module `game_lists` uses them too. In
+Each public function implements the method of `League` with the same name, with five exceptions: `select_summaries`,
+`list_summaries`, `select_results`, `load_results` and `bot_keys` are public because `game_lists` uses them too. In
 public functions, the argument `where` is the name of the league in messages. A key is the `id` of a row.
 """
 

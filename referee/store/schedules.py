@@ -160,7 +160,7 @@ def _make_games(
 def _tables_of_bots(
     connection: Connection, condition: ColumnElement[bool]
 ) -> dict[int, tuple[str, ...]]:
-    """Return the bots of each match that meets `condition`, in the order of their places, by the `id` of the match."""
+    """Map the `id` of each match that meets `condition` to the bots of the match, in the order of their places."""
     tables: dict[int, tuple[str, ...]] = defaultdict(tuple)
     rows = connection.execute(
         select(schema.match_bots.c.match_id, schema.bots.c.name, schema.bots.c.version)

@@ -59,7 +59,7 @@ from referee.store import escape_nul
 REVISION = "0005"
 """Id of the newest migration, which Alembic stores in the table `alembic_version`.
 
-After this migration, a database has this table and the tables and views of this module, but no others.
+A database after this migration has `alembic_version` and the tables and views of this module, but no others.
 """
 
 metadata = MetaData(
@@ -75,8 +75,8 @@ metadata = MetaData(
 class _SearchedText(TypeDecorator[str]):
     """A text in a column in which users search.
 
-    NUL characters are escaped in values that are stored or searched for, because PostgreSQL refuses NUL in both. So a
-    search for a text with NUL does not fail, but finds nothing.
+    NUL characters are escaped when a text is stored or searched for, because PostgreSQL refuses NUL. So a search for a
+    text with NUL does not fail, but finds nothing.
     """
 
     impl = String
@@ -202,7 +202,7 @@ results = Table(
     Column("machine_id", ForeignKey("machines.id"), nullable=True),
     Column("speed", Integer, nullable=True),
     Column("noise", Double, nullable=True),
-    # For a page of `League.find_games`, SQLite finds the keys of the games in this index alone, unless the choice names a
+    # SQLite selects a page of `League.find_games` from this index without reading the table, unless the choice names a
     # bot or a cause.
     Index("ix_results_newest", "started_at_us", "tournament_id", "ruleset", "termination"),
 )

@@ -93,9 +93,9 @@ class Sqlite:
         )
 
     def explain(self, error: DatabaseError) -> str:
-        """Return the message of the driver as one line, and say in it if the disk is full.
+        """Return the message of the driver as one line. Append "the disk is full" to "disk I/O error" if that is so.
 
-        SQLite often reports a full disk only as "disk I/O error".
+        SQLite often reports a full disk with this message only.
         """
         line = one_line(error)
         if line == "disk I/O error" and self._is_disk_full():
@@ -127,8 +127,8 @@ class Sqlite:
         Two values can be compared only if they come from the same connection, so one connection is kept for this.
         """
         with self._observer_lock:
-            # The handler of the event "begin" makes the same check. But if it fails there, SQLAlchemy does not send the
-            # event again on this connection, and later checks would be skipped. So check before the connection is used.
+            # The handler of the event "begin" makes the same check. But once the handler has raised an error, SQLAlchemy
+            # never sends the event on this connection again, so later calls would not check. So check here first.
             self._check_file()
             if self._observer is None:
                 self._observer = self._engine.connect()

@@ -93,9 +93,9 @@ def stop_early(connection: Connection, tournament: str, *, rounds: int, games: i
 
 
 def _last_end(of_matches: ColumnElement[bool]) -> ScalarSelect[int]:
-    """Return a query for the time when the last game of the matches that fit `of_matches` ended.
+    """Return a query for the latest end of a game, in the matches that fit `of_matches`.
 
-    The game that ended last may have been stored before others.
+    The game that was stored last may have ended before others.
     """
     results = schema.results
     return (
@@ -359,10 +359,10 @@ def _add_faults(connection: Connection, key: int, record: GameRecord) -> None:
 
 
 def _mark_if_finished(connection: Connection, place: _Place) -> None:
-    """Mark the tournament or the extension of the game at `place` as finished if all its games are played now.
+    """Mark a tournament or an extension as finished if the game at `place` was its last missing game.
 
-    If the game is in an extension, only the extension is marked. The tournament itself has the games before its first
-    extension. A free game belongs to no tournament, so nothing is marked.
+    If the game is in an extension, only the extension is marked, because the tournament itself has only the games before
+    its first extension. A free game belongs to no tournament, so nothing is marked.
     """
     games, matches, results = schema.games, schema.matches, schema.results
     if place.tournament_id is None:
