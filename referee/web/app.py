@@ -3,9 +3,10 @@
 A page is rendered and compressed once for all visitors. After the league has changed, the next request for the page makes it again. But
 no page is made again before its delay of at most 30 s is over (see `cache`).
 
-`Guard` refuses requests that are not for this server, and forbids everything that its pages do not need. A stranger can make the host
-name of a web site point to the address of this machine. Then a page of this site can read what this server answers (DNS rebinding).
-But the browser still sends the stranger's host name in the header Host. So the server answers only requests with a known host name.
+`Guard` refuses requests that are not for this server. Its headers forbid the browser everything that the pages do not need. A
+stranger can make the host name of a web site point to the address of this machine. Then a page of this site can read what this server
+answers (DNS rebinding). But the browser still sends the stranger's host name in the header Host. So the server answers only requests
+with a known host name.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _COMPRESSION = 5
 """The level of gzip. Higher levels take more time and save little."""
 _KEPT_PAGES = 100
 _MAX_TEXT = 1_000
-"""About how many characters of an error a page shows."""
+"""A page shows at most about this number of characters of an error."""
 _AGAIN_S = 5
 """After an error, an open page is loaded again after this time in seconds."""
 _HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::[0-9]*)?")
@@ -186,10 +187,10 @@ def _handle_error(league: League, _request: Request, error: Exception) -> Respon
 
 
 class Guard:
-    """Refuse requests for unknown hosts and methods, and add the headers of `_HEADERS` to every response, also to errors.
+    """Refuse requests with an unknown host or a method that is not allowed, and add `_HEADERS` to every response, also to errors.
 
-    It also removes a header Accept-Encoding that refuses gzip. Otherwise Starlette would compress the response, because it only looks for the
-    word gzip in this header, and finds it also in `gzip;q=0`.
+    Remove a header Accept-Encoding that refuses gzip. Otherwise the response would be compressed, because Starlette and `_Rendered`
+    only look for the word gzip in this header. They would find it in `gzip;q=0` too.
 
     Args:
         app: answers all other requests.
@@ -243,8 +244,8 @@ class Guard:
 def _path(request: Request) -> str:
     """Return the path of a request.
 
-    The path of `request.url` can differ from it: Starlette 1.0 makes this URL from any text in the header Host, and Starlette 1.10 escapes
-    some characters of the path.
+    Do not use `request.url` instead, because its path can be another one. Starlette 1.0 makes this URL from any text in the header Host,
+    and Starlette 1.10 escapes some characters of the path.
     """
     path: str = request.scope["path"]
     return path

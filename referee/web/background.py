@@ -2,8 +2,9 @@
 
 The computation takes up to a minute for 100,000 games or for 200 bots.
 
-A report needs the complete figures, so the thread that writes the report computes them itself. It reads the league inside
-`League.one_moment`, which has no effect in another thread. And after Ctrl-C, Python would wait until the other thread ends.
+The thread that writes a report needs the complete figures, and computes them itself, not in another thread, for two reasons. It
+reads the league inside `League.one_moment`, which has no effect in another thread. And after Ctrl-C, Python would wait until the other
+thread ends.
 """
 
 from __future__ import annotations
@@ -190,7 +191,7 @@ class HistoryKeeper:
         """The histories after the games in `_base_games`."""
         self._base_games: list[str] = []
         self.share = 0.0
-        """The share of the games that the running computation has rated."""
+        """How far the newest computation is, from 0 to 1. Only the games that it rates count, not those in the base from which it starts."""
 
     def get(self, patience_s: float | None) -> Histories | None:
         """Return the newest histories; None if there are none yet.

@@ -118,7 +118,7 @@ def move_data(decision: Decision, move: Move, events: tuple[Event, ...]) -> list
 def seat_data(view: View, ruleset: str, names: Sequence[str]) -> dict[str, Any]:
     """Return the start of a game as one seat sees it, as a JSON value.
 
-    The keys are `seat`, and as in `board_data` also `ruleset`, `bots` and `start`. In the hands of other seats, all cards are hidden.
+    The keys are `seat`, and `ruleset`, `bots` and `start` as in `board_data`. In the hands of other seats, all cards are hidden.
 
     Args:
         view: the view of the seat before the first move.
@@ -221,5 +221,6 @@ def phrases_script() -> str:
 
 def _script(function: str, value: dict[str, Any]) -> str:
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=True)
-    text = text.replace("<", "\\u003c")  # `</script>` would end a script
+    # if a page contained this script, `</script>` in a text would end it
+    text = text.replace("<", "\\u003c")
     return f"{function}({text});\n"

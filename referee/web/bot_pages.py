@@ -145,7 +145,7 @@ def _opponents(analysed: Mapping[str, Analysis], links: Links, bot: str) -> list
 def history_page(views: LeagueViews, links: Links, bot: str) -> Page:
     """Return the page of the rating history of a bot. Raises NotFoundError if the league has no such bot.
 
-    If no history is computed after `views.patience_s`, the page says which share of the games the computation has rated.
+    If there is still no history after `views.patience_s` seconds, the page shows how far the computation is.
     """
     name, choice = str(look_up_bot(views.league, bot).bot), GameFilter(tournament=links.report)
     return Page(
@@ -160,7 +160,7 @@ def history_page(views: LeagueViews, links: Links, bot: str) -> Page:
 
 
 def pair_page(views: LeagueViews, links: Links, bot: str, other: str) -> Page:
-    """Return the page that compares two bots. Raises NotFoundError if the league does not have one of them."""
+    """Return the page that compares two bots. Raises NotFoundError if the league lacks one of them, or if both are the same."""
     first, second = (str(look_up_bot(views.league, text).bot) for text in (bot, other))
     if first == second:
         raise NotFoundError(f"{bot} and {other} are the same bot")

@@ -18,9 +18,10 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 Value = TypeVar("Value")
 
 DELAY_FACTOR = 20
-"""Before a value is made again, there is a delay of this multiple of the time in which it was made. So it takes about a twentieth of a core."""
+"""The delay after a value was made, as a multiple of the time that it took to make. The value is not made again during the
+delay, so making it needs at most a twentieth of a core."""
 MAX_DELAY_S = 30.0
-"""The longest delay. A value that takes more than 1.5 s to make gets more than a twentieth of a core."""
+"""The longest delay. Making a value may need more than a twentieth of a core if it takes more than 1.5 s."""
 _MAKING_S = 1.0
 """An outdated value is used while another thread makes it anew, and after `make` has raised NotReadyError. The new value is expected
 after this time."""

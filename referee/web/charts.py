@@ -109,7 +109,7 @@ def history(rows: Sequence[HistoryRow]) -> Spec:
 
 
 def latencies(rows: Sequence[LatencyRow]) -> Spec:
-    """Return a chart of the number of decisions by the time that they took."""
+    """Return a chart of the number of decisions in each range of time."""
     values = [
         {
             "place": place,
@@ -125,7 +125,7 @@ def latencies(rows: Sequence[LatencyRow]) -> Spec:
         "axis": {"title": "time of the decision", "labelAngle": -45},
     }
     return _chart(
-        "The number of decisions of the bot by the time that they took. The table has the same figures.",
+        "The number of decisions of the bot in each range of time. The table has the same figures.",
         values,
         height=_HEIGHT,
         encoding={

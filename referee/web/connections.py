@@ -20,7 +20,7 @@ class Connection(H11Protocol):
     """
 
     _next_request: asyncio.TimerHandle | None = None
-    """Closes the connection if the request does not come in time. None during a request, and after a response until the next byte comes."""
+    """Closes the connection if a request does not come in time. None from the end of its headers to the first byte after the response."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Note a new connection, or close it if there are too many."""

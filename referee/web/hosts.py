@@ -1,7 +1,8 @@
 """Decide which names and addresses a request may use for the server, and write the server's address as browsers do.
 
 A user can write an address in many ways: `0`, `127.1` and `2001:DB8:0:0:0:0:0:1` are addresses too. A browser writes each address in
-one way only. So addresses are compared as numbers. Requests may use what the user wrote, and also the address at which the server listens.
+one way only. So addresses are compared as numbers. Requests may use what the user wrote, the address at which the server listens,
+`localhost`, `127.0.0.1` and `::1`.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def is_loopback(listening: str) -> bool:
 
 
 def url_host(host: str, listening: str) -> str:
-    """Return the host in the address of a page: a name as the user has given it, an address as browsers write it.
+    """Return the host for the address of a page: the name that the user has given, or the address as browsers write it.
 
     Args:
         host: the name or address that the user has given.

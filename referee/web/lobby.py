@@ -115,8 +115,9 @@ class Lobby:
     async def start(self, wish: Wish) -> str:
         """Start a game, and return its id in the lobby.
 
-        Raises UserError if the wish cannot be fulfilled, if `GAMES` games are being played and none may give way, or if the
-        server ends. Raises RefereeError if the machine lacks resources.
+        Raises UserError if the wish cannot be fulfilled, if `GAMES` games are being played and none may be replaced, or if the
+        server ends. Raises StoreError if the game is to be stored and nothing can be stored at the moment. Raises RefereeError if the
+        machine lacks resources.
         """
         order = await run_in_threadpool(self._order, wish)
         await self._make_room()
@@ -141,7 +142,7 @@ class Lobby:
         await asyncio.gather(*map(self._forget, list(self._games)))
 
     async def _make_room(self) -> None:
-        """Forget old ended games. If `GAMES` games are being played, end one that may give way; raise UserError if there is none."""
+        """Forget old ended games. If `GAMES` games are being played, end one that may be replaced; raise UserError if there is none."""
         over = [sitting_id for sitting_id, game in self._games.items() if game.shown.is_over]
         for sitting_id in over[:-KEPT]:
             await self._forget(sitting_id)

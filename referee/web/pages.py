@@ -204,19 +204,19 @@ def _filters(views: LeagueViews, choice: GameChoice) -> list[FilterField]:
 
 @dataclass(frozen=True, slots=True)
 class RulesetPart:
-    """What the page of a tournament shows for one ruleset from its ratings: standings, chart of intervals, crosstable and deviations."""
+    """What the page of a tournament shows about the ratings of one ruleset: standings, chart of intervals, crosstable and deviations."""
 
     ruleset: str
     standings: Table
     intervals: Spec
     crosstable: list[CrosstableRow]
     deviations: list[str]
-    """Sentences about pairs that the ratings do not explain; see `name_deviations`."""
+    """The sentence of `name_deviations` if one number misleads in this ruleset; otherwise empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeedCommitment:
-    """The commitment of a part of a tournament, and the seed if it is public."""
+    """The commitment of a tournament without its extensions, or of one extension, and the seed if it is public."""
 
     title: str
     commitment: str
