@@ -46,7 +46,7 @@ class EventLog:
         self._public: list[Event] = []
         """Every event. In draws from the deck the card is hidden."""
         self._private: list[list[tuple[int, Drawn]]] = [[] for _ in range(seats)]
-        """For each seat: its unredacted draws from the deck that it has not seen yet, each with its index in `_public`."""
+        """For each seat: its draws from the deck since its last `take`, unredacted. Each one comes with its index in `_public`."""
         self._seen = [0] * seats
         """For each seat: how many events it has seen."""
 

@@ -222,7 +222,8 @@ _NO_REQUEST = (0, 0, 1)
 def _check_times(record: GameRecord) -> None:
     """Check the times of all moves against the clocks of the record. Raises Difference at the first error.
 
-    The moves of the stand-in must be right; `replay_moves` checks them. The rest of a bank is not in the record. It follows from the times of the earlier moves.
+    Call this function after `replay_moves`, which checks the moves of the stand-in. The record does not say how much time is
+    left in a bank, but this follows from the times of the earlier moves.
     """
     clocks = [SeatClock(record.clocks) for _ in record.seating]
     faults = {

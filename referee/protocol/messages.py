@@ -211,8 +211,9 @@ def find_lone_action(data: bytes, game_id: str, number: int) -> bytes | None:
     `data` is a message of a bot. Usually it has one reply and nothing else. This function reads only such
     messages, three times as fast as `parse_bot_message`. The caller must pass the returned bytes to `parse_action`.
 
-    Returns None if the message has anything besides one reply, replies to another decision, is longer than 129
-    bytes, or is not encoded exactly as protobuf encodes it. After None the caller must use `parse_bot_message`.
+    Returns None if the message is not exactly one reply with an action, if the reply is to another decision, if the
+    message is longer than 129 bytes, or if the bytes before the action are not exactly those that protobuf writes.
+    After None the caller must use `parse_bot_message`.
     """
     expected = _reply_game(game_id) + _reply_decision_id(number)
     size = len(data) - 2  # the prefixes of the reply and of its action have two bytes each
@@ -243,7 +244,7 @@ not pass long bytes, because a bot could fill the referee's memory with them."""
 
 
 def parse_action(data: bytes, request: Request) -> Action:
-    """Return the action in the bytes of a reply to `request`. It may be illegal.
+    """Parse the serialised action of a reply to `request`. The action may be illegal.
 
     If several slots of the display have equal cards, only the draw from the leftmost of them is legal (ruling R8 in
     `referee/rules/README.md`). If the bot draws from another one of these slots, this function returns the legal draw.

@@ -58,7 +58,7 @@ def loads(data: bytes) -> GameRecord:
 
     - `data` is not a `GameRecord` message, or protobuf writes other bytes for the same message.
     - This version of the referee does not know a field, the ruleset, the termination, an action or the cause of a fault.
-    - Two parts of the record have different numbers of seats (see `_check_seats`).
+    - A part of the record does not fit the number of seats (see `_check_seats`).
     - The game started after the year 9999.
 
     The function accepts some messages that `dumps` never writes, such as one with a `batch_size` of 1 instead of 0.
@@ -102,10 +102,10 @@ def loads(data: bytes) -> GameRecord:
 
 
 def _check_seats(record: GameRecord) -> None:
-    """Raise ValueError if a seat has no score, rank or count, or if one of these, a fault or a forfeit belongs to no seat.
+    """Raise ValueError if a part of the record does not fit the number of seats.
 
-    The counts are those of `dropped`, which may be empty. This function does not check the seats of the moves. They
-    follow from the rules, so the replay checks them.
+    Each seat must have one score, one rank and one count in `dropped`, but `dropped` may be empty. Faults and forfeits must
+    belong to one of the seats. The replay checks the seats of the moves, because they follow from the rules.
     """
     seats = len(record.seating)
     if (len(record.scores), len(record.ranks)) != (seats, seats):

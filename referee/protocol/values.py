@@ -66,7 +66,7 @@ OPTIONS: dict[str, dict[Enum, int]] = {
         "ghost_overflow": GhostOverflow,
     }.items()
 }
-"""Some options of a ruleset are enums. For each of them, by its name: the numbers of the members in the schema."""
+"""The options of a ruleset that are enums, by name. Each has a dict from its members to their numbers in the schema."""
 OPTIONS_BACK = {
     name: {value: member for member, value in values.items()} for name, values in OPTIONS.items()
 }

@@ -97,8 +97,9 @@ _turn = number_field(table_pb2.View.TURN_FIELD_NUMBER)
 class ViewWriter:
     """Write the views of one game, for all its seats.
 
-    From the last view, the writer keeps the layers of each seat, the display, the discards and the ghost, each with
-    its bytes. If the next view has the same object, the object has not changed (see `View`), and the writer uses the kept bytes.
+    The writer keeps some parts of the last view and their bytes: the layers of each seat, the display, the discards and the
+    ghost. If the next view has the same object for a part, the part has not changed (see `View`), and the writer uses the
+    kept bytes.
     """
 
     def __init__(self) -> None:

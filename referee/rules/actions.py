@@ -68,7 +68,7 @@ Action = Play | DrawDisplay | SnatchGhost | Choice
 
 
 def action_text(action: Action) -> str:
-    """Return an action as text with the names of its message's fields, such as `play {value 7, naturals 2, jokers 1}`."""
+    """Return an action as text with the field names of the schema, such as `play {value 7, naturals 2, jokers 1}`."""
     match action:
         case Choice():
             return f"CHOICE_{action.name}"

@@ -16,8 +16,8 @@ from referee.rules.ruleset import HIDDEN, Counts, Group, Layer
 class View(NamedTuple):
     """A game as one seat sees it (ruling R13).
 
-    All fields are immutable. The layers of one seat, the display, the discards and the ghost are one object each.
-    If such an object did not change, the next view contains the same object. `ViewWriter` in
+    All fields are immutable. The layers of each seat are one object, and so are the display, the discards and the ghost.
+    Until a move changes one of these parts, all views contain the same object for it. `ViewWriter` in
     `protocol/view_bytes.py` then recognises the object and does not encode it again.
     """
 

@@ -6,11 +6,11 @@ steps 1 to 4 of a turn, and `referee/rules/README.md` has the rulings R1 to R19.
 `Game` runs each turn as a generator. The code of the generator follows the rulebooks, which say in what order the players
 decide. The generator yields a decision and receives an action, which `Game` has checked.
 
-At every `yield`, the `Table` and the kind of the decision say everything about the position. If the code after a `yield`
-uses a local variable from before it, its value must follow from the `Table` and the kind. In `turn`, for example, such
-variables say which opponent is next and whether a layer was snatched. So `turn` can begin at any decision. This has two uses:
-a game can be copied during a turn, although Python cannot copy a generator, and a bot can search although it knows only its
-view of the position (`referee/sdk/simulate.py`). Views are made from the `Table` alone.
+At every `yield`, the `Table` and the kind of the decision say everything about the position. Code after a `yield`
+may use an earlier local variable only if the value of the variable follows from the `Table` and the kind. In `turn`, for
+example, such variables say which opponent is next and whether a layer was snatched. So `turn` can begin at any decision. This
+has two uses: a game can be copied during a turn, although Python cannot copy a generator, and a bot can search although it
+knows only its view of the position (`referee/sdk/simulate.py`). Views are made from the `Table` alone.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ class Game:
     def from_table(cls, table: Table, kind: DecisionKind = DecisionKind.PLAY) -> Game:
         """Return a game that begins with a decision of the kind `kind` in the turn of `table.active`.
 
-        The game changes `table` itself, not a copy. If `kind` is not `PLAY`, the table must be as `turn` leaves it
-        when it yields such a decision. Raises ValueError if the next decision of the turn has another kind, or if the
-        turn has no further decision.
+        The game changes `table` itself, not a copy. If `kind` is not `PLAY`, the table must be in a position in
+        which `turn` yields a decision of this kind. Raises ValueError if the next decision of the turn has another kind,
+        or if the turn has no further decision.
         """
         game = cls.__new__(cls)
         try:
@@ -237,7 +237,7 @@ def resolve_snatch(
 ) -> Steps:
     """Snatch the victim's top layer, and let attacker and victim decide about it (in step 3 of a turn).
 
-    If `table.victim` is set, the layer has been snatched already. The decisions then begin with one of the kind `kind`.
+    If `table.victim` is set, the layer has been snatched already. The first decision then has the kind `kind`.
     """
     if table.victim is None:
         table.snatch(victim)

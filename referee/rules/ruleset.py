@@ -5,8 +5,8 @@ seat may not see. A joker is 14, because a layer of jokers snatches a layer of 1
 
 A multiset of cards is a tuple of 15 counts, indexed by card. The count of `HIDDEN` is always 0.
 
-The rulebooks differ, and some describe several games. Most options of a ruleset are differences between these rulebooks
-or games, but `end_on` and `max_turns` are not. `referee/rules/README.md` lists the rulebooks and explains these two.
+The rulebooks differ, and some describe several games. The options of a ruleset express these differences, except `end_on`
+and `max_turns`. `referee/rules/README.md` lists the rulebooks and explains these two options.
 `Ruleset.snatches` and the modules `table` and `game` implement the options.
 """
 
@@ -126,9 +126,9 @@ class GhostOverflow(Enum):
     """Where a 13 or joker goes if it is turned up for the duel's ghost (rulings R9 and R18)."""
 
     SINGLE = "single"
-    """Onto the lowest single card of the display. If there is none, as with `LOWEST`."""
+    """It goes onto the lowest card that is alone in its slot. If no card is alone, it goes where `LOWEST` puts it."""
     LOWEST = "lowest"
-    """Onto the lowest card of the display. A group counts by its bottom card."""
+    """It goes into the slot with the lowest bottom card."""
 
 
 GHOST_OPTIONS: dict[str, Enum] = {

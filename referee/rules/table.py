@@ -90,7 +90,7 @@ class Table:
         self.display: tuple[Group, ...] = ((),) * DISPLAY_SLOTS
         self.deck = tuple(deck)
         self.deck_size = len(self.deck)
-        """The number of cards that are not drawn yet. They are the last cards of `deck`, because drawing does not change `deck`."""
+        """How many cards are left to draw: the last ones of `deck`. Drawing lowers this number and does not change `deck`."""
         self.discards: Counts = EMPTY
         self.ghost: Counts | None = EMPTY if ruleset.ghost else None
         self.active = 0

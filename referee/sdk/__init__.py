@@ -19,8 +19,8 @@ indexed by card: `request.view.hand[7]` is how many sevens you hold.
 Layers, actions, events and rulesets are the types of `referee.rules`. Each `Request`, `View`, `Game` and `Result`
 has a protobuf message of the referee as `.message`, and decodes a value of the message when the bot reads the value.
 
-With `referee.sdk.simulate`, your bot can look ahead. This module draws at random the cards that your seat cannot see, and
-returns a game that your bot can play on. Its docstring has an example.
+With `referee.sdk.simulate`, your bot can look ahead. `simulate` draws at random the cards that your seat cannot see, and
+returns a game that your bot can play on. The docstring of `simulate` has an example.
 `referee.sdk.env` writes views and actions as numbers, and lets a trained policy play.
 
 `run` connects the bot to the gRPC stream of the process. `Session` is the bot's side of the protocol without any I/O: it
@@ -126,9 +126,9 @@ STREAM_BROKEN = 3
 _CLOSING_S = 1.0
 """After the goodbye, the bot waits at most this number of seconds until the referee closes the stream."""
 _PART_S = 0.05
-"""If the bot decides the requests of a message one after the other, the SDK sends the replies so far when a decision ends
-more than this number of seconds after the first one began or after the previous replies were sent. Until then, a reply
-waits for the next decision. If that decision takes too long, the reply is late too."""
+"""How many seconds the SDK collects replies, if the bot decides the requests of a message one after the other. After each
+decision, the SDK sends the replies so far if more than this time has passed since it last sent replies, or since the first
+decision began if it has sent none. Otherwise they wait for the next decision. If that takes too long, they are late too."""
 _ACTIONS = get_args(Action)
 _WithEvents = TypeVar("_WithEvents", play_pb2.Request, play_pb2.GameEnd)
 
@@ -149,8 +149,7 @@ class Session:
         self._games: dict[str, tuple[Game, Bot]] = {}
         """The open games, by id."""
         self._missed: dict[str, list[table_pb2.Event]] = {}
-        """By game id, the events of the requests that the SDK did not pass to the bot, because it does not know the kind of the
-        decision."""
+        """By game id: the events of requests that the bot did not get, because the SDK does not know the kind of decision."""
 
     def receive(self, message: play_pb2.RefereeMessage) -> play_pb2.BotMessage:
         """Handle a message of the referee and return the bot's message, which is empty if the bot has nothing to say.
@@ -173,8 +172,8 @@ class Session:
 
         There are several parts in two cases only: if the bot decides one request after the other and takes longer than
         `_PART_S`, or if the message has requests and also ends games. In the first case, parts are yielded between
-        decisions, so a reply may wait for one slow decision. In the second case, the replies are yielded before the SDK calls
-        `Bot.end`, because `Bot.end` may take long.
+        decisions, so a reply waits for at most one slow decision. In the second case, the replies are yielded before the SDK
+        calls `Bot.end`, because `Bot.end` may take long.
 
         If the message has no requests, `Ready` is yielded after `Bot.end` has returned. The reason is that `Bot.end` may end
         the process, and a bot must not exit after its `Ready`.

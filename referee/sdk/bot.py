@@ -28,8 +28,7 @@ class Clocks(NamedTuple):
     """The time for the start of your bot. It begins when the referee begins to start the process, and ends when the
     hello arrives."""
     game_start_us: int
-    """The time from the message that starts a game to the message that your bot is ready, which the SDK sends after
-    `Bot.start`."""
+    """The time from the message that starts a game to your bot's `Ready`. The SDK sends `Ready` after `Bot.start`."""
     decision_us: int
     """The time from a request to its reply."""
     bank_us: int

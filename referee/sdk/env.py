@@ -14,8 +14,8 @@ environment plays for the referee with `run(policy)`.
 **Observations** are flat arrays of small numbers (int8), made from the view of one seat and the kind of the
 decision. Seats are relative: the observing seat comes first, the others follow clockwise. Cards are 14 counts: of
 the 1s, the 2s, …, the 13s, and the jokers. A layer is 14 counts too, and has no number for its value, because the
-counts tell it. `Encoding` lists the parts. An observation has 135 + 59 * seats numbers: 253 for 2 seats, 312 for 3,
-371 for 4 and 430 for 5. In a duel it has 20 more, which makes 273.
+value follows from the counts. `Encoding` lists the parts. An observation has 135 + 59 * seats numbers: 253 for 2
+seats, 312 for 3, 371 for 4 and 430 for 5. In a duel it has 20 more, which makes 273.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from referee.rules.ruleset import (
 )
 
 LAYERS = 3
-"""An observation shows this number of a seat's newest layers one by one. The older layers are counted together."""
+"""How many of a seat's newest layers an observation shows one by one. It counts the cards of the older layers together."""
 _CARDS = JOKER
 """The number of different cards."""
 _MOST = np.iinfo(np.int8).max

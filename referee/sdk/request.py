@@ -195,7 +195,8 @@ class Request:
     def time_left_us(self) -> int:
         """Microseconds for this decision; 0 means no limit.
 
-        If your bot passes `batch_wait_us` to `run`, up to `batch_wait_us` of them have passed when you get the request.
+        If your bot passes `batch_wait_us` to `run`, up to `batch_wait_us` of this time may have passed when you get
+        the request.
         """
         return self.message.time_left_us
 
