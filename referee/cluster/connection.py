@@ -46,8 +46,8 @@ CONNECT_S = 8.0
 """Timeout in seconds for connecting to a scheduler."""
 _RETRY_S = 1.0
 _MAX_FAILED_STARTS = 3
-"""`referee worker` ends after this many failed starts in a row, if in each of them a worker process ended during its start. Fewer
-failures prove nothing, because somebody may have killed the process, or the kernel did so for lack of memory."""
+"""`referee worker` ends when a worker process has ended during its start in this many starts in a row. Fewer such starts prove
+nothing, because the process may have been killed by a person, or by the kernel for lack of memory."""
 _UNREACHABLE = (CommClosedError, ConnectionError, TimeoutError)
 """The errors of a connection that was closed or not made."""
 LOCAL = "local:"
@@ -256,9 +256,9 @@ async def serve(
         security: the certificates; None without TLS.
         say: called with a sentence when the workers are started, and when they have ended.
 
-    Raises UserError if no scheduler can be reached at the first check. Raises RefereeError if the workers cannot be started, but
-    not if the connection was lost. If a worker process has ended during its start and no OSError is known, raises RefereeError only
-    after `_MAX_FAILED_STARTS` such starts in a row.
+    Raises UserError if no scheduler can be reached at the first check. Raises RefereeError if an OSError prevents the start of the
+    workers. If it is only known that a worker process ended during its start, raises RefereeError after `_MAX_FAILED_STARTS` such
+    starts in a row. A start that fails because the connection was lost is always repeated.
     """
     await check_scheduler(address, security)
     failed_starts = 0

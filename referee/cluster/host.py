@@ -41,7 +41,7 @@ CONFIG: dict[str, object] = {
 def without_logs() -> Iterator[None]:
     """Print no logs. After a lost connection, Dask logs a traceback of everything that was interrupted.
 
-    Otherwise nothing is logged here, so no log is lost.
+    The driver itself logs nothing, so only logs of libraries are lost.
     """
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
@@ -68,7 +68,7 @@ class QuietNanny(Nanny):
         process inherits those of the new thread. Dask creates the thread before it gives control back to the event loop. So SIGINT can be
         unblocked here in the next pass of the loop.
         """
-        # its start unblocks SIGINT in the current thread, so it must run before SIGINT is blocked
+        # the start of the resource tracker unblocks SIGINT in the current thread, so it must come before SIGINT is blocked
         resource_tracker.ensure_running()
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         asyncio.get_running_loop().call_soon(

@@ -248,7 +248,8 @@ async def deploy(request: DeploymentRequest) -> tuple[str, ...]:
         isolation = await select_isolation(request.rung)
     except UserError as error:
         if isinstance(cause := error.__cause__, (Shortage, OSError)):
-            # A new error. `raise cause from error` would put `cause` into its own chain of causes, and Dask could not send it.
+            # `cause` itself is not raised: `raise cause from error` would put it into its own chain of causes, and Dask could
+            # not send it.
             raise Shortage(f"{where}: the isolation could not be tested: {cause}") from error
         raise UserError(f"{where}: {error}") from error
     await _leave_older(request)  # another call of `deploy` may have opened one during the test

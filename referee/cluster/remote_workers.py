@@ -36,8 +36,8 @@ class RemoteWorkers:
     """A `WorkerGroup` in which worker n is lane n: `submit(n, …)` plays lane n on the Dask worker that has this lane.
 
     If the Dask worker of a lane is lost, the lane moves to another worker, on another host if possible. The lane also moves if
-    its worker has at least two busy lanes more than another worker. The lane itself counts as one of them. Each game is
-    stored once, and only games that are not stored are played again.
+    its worker has at least two busy lanes more than another worker; the lane itself counts as busy. Each game is stored
+    once, and only games that are not stored are played again.
 
     Args:
         client: the connection to the scheduler.
@@ -127,7 +127,7 @@ class RemoteWorkers:
         return played
 
     def _find_home(self, lane: int) -> DaskWorker:
-        """Return the Dask worker of a lane. Before, move the lane if necessary; see `RemoteWorkers`."""
+        """Move a lane if necessary, and return its Dask worker. `RemoteWorkers` says when a lane moves."""
         busy = Counter(home for other, home in self._homes.items() if other not in self._idle_lanes)
         home = self._homes.get(lane)
         # what has ended one worker of a host, such as a full disk, may soon end the others

@@ -12,11 +12,12 @@ The tables of a stage are filled pair by pair:
   first. A pair is skipped if the table has too few free seats for it.
 - If no open pair fits any more, a free seat goes to the bot that has played least. Bots of open pairs come before others.
 
-Then the clockwise order is chosen in which the bots have had their left neighbours least often in the stage so far.
+Then the bots get a clockwise order. It is the one in which they have had their left neighbours least often in the stage so
+far, added up over all bots.
 
 A stage in which all pairs are settled plays no further match. A stage in which no pair is settled keeps its planned tables.
-A stage of a gauntlet also keeps them while a pair is open: each of its tables has one challenger, so two challengers could
-not meet at it.
+A gauntlet also keeps its planned tables while a pair is open. Each of its tables has one challenger, so an open pair of
+two challengers could not meet anyway.
 """
 
 from __future__ import annotations
@@ -55,13 +56,13 @@ def redraw(
     rounds: int,
     next_rounds: int,
 ) -> list[Match]:
-    """Return all matches of a tournament, as a look leaves them: those before the look, and those that follow.
+    """Return all matches of a tournament after a look. The matches before the look stay; later ones may change or be left out.
 
     Args:
         stages: the stages of the tournament.
         matches: the matches before the look, and those that would follow without it, in the order of play.
-        open_pairs: for each stage, the open pairs of its ruleset: an empty sequence if all pairs are settled, and None if
-            none is settled.
+        open_pairs: for each stage, the open pairs of its ruleset. The sequence is empty if all pairs are settled; it is
+            None if all pairs are open.
         rounds: number of rounds before the look.
         next_rounds: number of rounds before the next look.
     """
@@ -108,7 +109,7 @@ class _Draw:
         """How often each open pair has met since the look."""
         self._open_bots = {bot for pair in self._met for bot in pair}
         self._played = Counter[int]()
-        """The matches of each bot in the stage."""
+        """How many matches of the stage each bot has so far."""
         earlier = list(earlier)
         for order in earlier:
             self._played.update(order)
@@ -146,12 +147,12 @@ class _Draw:
         return min(ranked)[1] if ranked else None
 
     def _turn(self, bot: int) -> tuple[bool, int, int]:
-        """Return the sort key for the bot that takes a free seat when no open pair fits."""
+        """Return the sort key of a bot. If no open pair fits, the bot with the smallest key takes a free seat."""
         return bot not in self._open_bots, self._played[bot], bot
 
 
 class SeatOrders:
-    """Chooses the clockwise order in which the bots of a table have had their left neighbours least often so far.
+    """Chooses a clockwise order for the bots of a table, with the left neighbours that they have had least often so far.
 
     Args:
         earlier: the clockwise orders of all earlier matches.

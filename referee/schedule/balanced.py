@@ -17,14 +17,17 @@ The tables of a stage come from these sources:
 
 1. Known designs (`designs`): first as many complete copies of a neighbour design as the stage has matches for, then
    as many complete copies of a pair design. In a design all pairs meet equally often.
-2. For the matches that are left, the first of these sources that has tables: the start of the pair design, if the
-   numbers of matches of any two bots differ by one at most there; base blocks on a circle (`cyclic_tables`); a
-   search for single tables (`table_search`). In the tables of the first two sources, the meetings of any two pairs
-   differ by one at most.
+2. The matches that are left take their tables from the first of these sources that has tables for them:
 
-If the meetings of two pairs differ by more than one in the whole stage, the stage is tried again with fewer copies,
-and then, if a neighbour design fits into the stage, with base blocks only. If all this fails, the stage gets the tables
-with the smallest difference.
+   - the start of the pair design, if the numbers of matches of any two bots differ by one at most there;
+   - base blocks on a circle (`cyclic_tables`);
+   - a search for single tables (`table_search`).
+
+   In the tables of the start and of the base blocks, the meetings of any two pairs differ by one at most.
+
+If the meetings of two pairs differ by more than one in the whole stage, the stage is tried again with fewer copies. If
+this fails too, and a copy of a neighbour design fits into the stage, base blocks alone are tried. If all this fails, the
+stage gets the tables with the smallest difference.
 """
 
 from __future__ import annotations

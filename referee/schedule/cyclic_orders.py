@@ -8,7 +8,8 @@ bot is the left neighbour of the first bot. The cost is the sum of the squares o
 if the counts differ by one at most. A pass goes through the matches. It gives each match the order that makes the cost
 lowest, while the orders of all other matches stay. If several orders make it lowest, the search selects one of
 them at random, because this leads out of most dead ends. In some passes, a few matches get a random order instead. The
-result has the lowest cost that was found after a pass, or at the start if the matches had orders then.
+orders after each pass are compared, and also the orders at the start if there are any. Those with the lowest cost are the
+result.
 
 The search uses `Random.random` with a fixed seed. Python guarantees the sequence of these numbers, so the
 orders are the same on all machines.
@@ -208,7 +209,11 @@ class _Search:
 
 
 class _BlockSearch(_Search):
-    """Search for the cyclic orders of base blocks. It counts differences of neighbours, not pairs of neighbours."""
+    """Search for the cyclic orders of base blocks.
+
+    It counts only the difference between a bot and its left neighbour. When the blocks are moved around the circle, all pairs
+    of bots with the same difference become neighbours equally often.
+    """
 
     def __init__(self, blocks: Sequence[BotTable], bots: int) -> None:
         super().__init__(blocks)

@@ -6,10 +6,11 @@ occurs in the base block. So the search for thousands of tables becomes a search
 difference, the search counts how often it occurs in all base blocks together. Any two of these counts may differ by 1
 at most. If they are all equal, mathematicians call the base blocks a cyclic difference family.
 
-If the number of matches is no multiple of n, one more base block is moved by fewer than n offsets. It is called the
-last block. Several lists of offsets are tried. In each list the offsets go around the circle in equal strides. In the
-tables of the last block, no bot may play more than one match more than any other bot. Two bots may meet there once
-at most, and only if their difference is one of those that occur least often in the other base blocks.
+If the number of matches is no multiple of n, the remaining tables come from one more base block, the last block. It is
+moved by a list of offsets, which gives one table for each offset. Several lists are tried. In each list the offsets go
+around the circle in equal strides. In the tables of the last block, the numbers of matches of any two bots may differ by one
+at most. Two bots may meet there once at most, and only if their difference is one of those that occur least often in
+the other base blocks.
 
 The search uses `Random.random` with a fixed seed. Python guarantees the sequence of these numbers, so the
 tables are the same on all machines.

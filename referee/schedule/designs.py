@@ -9,11 +9,12 @@ A balanced choice uses two kinds of designs. Let n be the number of bots, and k 
   meet k-1 times. Mathematicians call it a Mendelsohn design. It is perfect if every bot also has every other
   bot exactly once as the second bot to the left, as the third bot to the left, and so on.
 
-A design is stored as base blocks, which are some of its tables, and a group in the sense of mathematics. Each element
-of the group moves every bot to a bot; fixed bots stay. If an element moves all bots of a base block, the result is a
-table. The design has the tables of all elements and all base blocks, each table once. The "Handbook of Combinatorial
-Designs" by C. J. Colbourn and J. H. Dinitz, 2nd edition, 2007, says for which numbers of bots and seats designs exist.
-The base blocks were found by computer searches. A test counts the pairs and the neighbours of each design.
+A design is stored as some of its tables, the base blocks, and a group in the sense of mathematics. Each element of the
+group is a permutation of the bots, which leaves fixed bots in their places. If it is applied to all bots of a base block,
+the result is a table of the design. These tables, each once, are the whole design. A few designs use only the first
+elements of their group (`Design.moves`). The "Handbook of Combinatorial Designs" by C. J. Colbourn and J. H. Dinitz,
+2nd edition, 2007, says for which numbers of bots and seats designs exist. The base blocks were found by computer
+searches. A test counts the pairs and the neighbours of each design.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from referee.schedule import BotTable
 class Design:
     """The base blocks of a design, and the group that moves them.
 
-    The group is a product of cyclic groups. There may be several copies of the group. Each bot is an element of one copy,
-    or it is fixed, which means that no element moves it.
+    The group is a product of cyclic groups. There may be several copies of it. Each bot is an element of one copy, or it is
+    fixed. An element of the group moves a bot by addition, inside the bot's copy. No element moves a fixed bot.
     """
 
     blocks: tuple[BotTable, ...]

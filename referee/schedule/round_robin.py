@@ -62,7 +62,7 @@ def list_tables(bots: int, seats: int) -> Iterator[BotTable]:
             _subsets(frozenset(table)) for table in combinations(range(bots), seats)
         )
     )
-    """For each set of bots: how many tables that contain the whole set have not been yielded yet."""
+    """For each set of bots, the number of tables that contain the whole set and are still to be yielded."""
     played = [0] * bots
     nobody = frozenset[int]()
     while left[nobody]:
@@ -90,7 +90,7 @@ def round_robin(
 ) -> tuple[ScheduledGame, ...]:
     """Return the schedule of a tournament, in the order of play.
 
-    The old schedule is the start of the new one if more matches are given only to the stages that had the most.
+    If only stages with the largest number of matches get more matches, the longer schedule starts with the shorter one.
 
     Args:
         tournament: the name of the tournament, used in ids.
