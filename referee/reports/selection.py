@@ -46,7 +46,7 @@ class GameFilter:
         self.check(league)
         games = league.columns(tournament=self.tournament)
         if self.ruleset is not None:
-            # if no game has the ruleset, this is the number after the last one, and no game is selected
+            # a ruleset without games gets the next free number, so no game is selected
             number = (*games.rulesets, self.ruleset).index(self.ruleset)
             games = games.select(games.ruleset == number)
         return games if self.seats is None else games.select(games.seats == self.seats)

@@ -1,6 +1,7 @@
 """Make rows of statistics over many games: pairs of bots, neighbours, seats, machines, luck, collusion and total points.
 
-`name_winners` names the winner by total points. As in the rulebooks, all bots must have started equally often (ruling R19).
+`name_winners` names the winner by total points, but only if all bots have started equally often, as in the rulebooks
+(ruling R19).
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ class PairRow:
     ahead_in: Annotated[float | None, Column("ahead in", right=True, show=percent, drop=2)]
     """Share of the meetings in which `bot` ranked higher than `other`; a tie counts half.
 
-    A meeting at a table of k seats has the weight 2 / k, because a larger table has more meetings for each seat.
+    A meeting at a table of k seats has the weight 2 / k, because the k (k - 1) / 2 meetings of a game tell only as much as
+    k - 1 comparisons.
     None if there are no meetings.
     """
     points_more: Annotated[
@@ -123,9 +125,9 @@ class MachineRow:
     host: Annotated[str, Column("host", wrap=True)]
     cpu: Annotated[str, Column("CPU", wrap=True, drop=1)]
     speed: Annotated[float, Column("speed", right=True, show=decimal(0), drop=2)]
-    """Mean `Machine.speed` in the games of the machine by all rulesets. If a tournament is selected, only its games count."""
+    """Mean `Machine.speed` in all games of the machine, whatever their ruleset. If a tournament is selected, only its games count."""
     noise: Annotated[float | None, Column("noise", right=True, show=percent)]
-    """Mean `Machine.noise` in the same games. None if it is not known for any of them."""
+    """Mean `Machine.noise` in those of these games that have a known noise. None if there is no such game."""
     bot: Annotated[str, Column("bot", wrap=True)]
     games: Annotated[int, Column("games", right=True)]
     """Number of games of the bot on the machine."""
@@ -356,7 +358,7 @@ def _add_up(ruleset: str, results: ResultColumns) -> list[PointsRow]:
 
 
 def name_winners(rows: Iterable[PointsRow], missing: int) -> tuple[str, ...]:
-    """Return a sentence for each ruleset that names the winner by total points, or says why there is no winner.
+    """Return one text for each ruleset. It names the winner by total points, or says why there is no winner.
 
     There is a winner only if all games are played, and if all bots have played and started equally often. If games are
     missing, return only one sentence, for all rulesets.

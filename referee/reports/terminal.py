@@ -5,8 +5,8 @@ texts wrap. Numbers never wrap. `RowsTable` selects the columns only when it is 
 then. If the output is a file or a pipe, no column is hidden, unless the environment variable COLUMNS sets a width. A
 crosstable that is too wide is split into several tables.
 
-Some columns are never hidden. If the terminal is too narrow for them, the table is printed wider than the terminal, and the
-terminal wraps the lines of the table (`RowsPrinter` in `cli/options.py`).
+Some columns are never hidden. If the terminal is too narrow for them, `RowsPrinter` in `cli/options.py` prints the table
+wider than the terminal, and the terminal wraps its lines.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:  # these load numpy and scipy
     from referee.reports.rating_rows import HistoryRow
 
 _WRAPPED = 24
-"""If the text of a column may wrap, the column counts with at most this width, in characters, when columns are selected. The
-printed column is wider if there is room."""
+"""The selection of columns assumes that a column whose text may wrap needs at most this width, in characters. The column is
+printed wider if there is room."""
 _NARROWEST = 8
 """The smallest width of a column whose text may wrap, in characters."""
 _EDGES = 2
@@ -49,8 +49,9 @@ class RowsTable:
         row_type: a dataclass whose fields are declared with `Column`.
         rows: the rows. Rows of the same section must follow each other.
         title: the text above each table, followed by the name of the section.
-        columns: the columns to show. None of them is hidden. By default all except the section and those that are `data_only`.
-        keep: the keys of further columns that are never hidden, besides those whose `Column.drop` is 0. Ignored with `columns`.
+        columns: the columns to show, which are then never hidden. The default is all except the section and those that are
+            `data_only`.
+        keep: the keys of further columns that are never hidden, besides those whose `Column.drop` is 0. Ignored if `columns` is given.
         hint: the text below a table with hidden columns, after their titles.
     """
 

@@ -66,9 +66,8 @@ class MachineStatusRow:
     games: Annotated[int, Column("games", right=True)]
     """Number of its finished games."""
     games_per_s: Annotated[float, Column("games per s", right=True, show=decimal(1))]
-    """How many of its games ended per second in the last minute of the tournament. This minute ends when the newest game of the
-    tournament ended, on any machine. If the first game began less than a minute before that end, only the time since the first
-    game began counts."""
+    """How many of its games ended per second in the last minute of the tournament. This minute ends when the last game of any
+    machine ends. If the first game of the tournament began within this minute, only the time since then counts."""
     last_game_at_us: Annotated[int, Column("last game", show=moment)]
     """When its newest game ended, in microseconds since 1970-01-01 UTC."""
 
@@ -81,7 +80,7 @@ class HostStatusRow:
     playing: Annotated[int, Column("playing", right=True)]
     """Number of workers that had games to play."""
     idle: Annotated[int, Column("idle", right=True)]
-    """Number of other workers that could play."""
+    """Number of workers that could play, but had no games."""
     lost: Annotated[int, Column("lost", right=True)]
     """How many times a worker of the host was lost, failed, or had to be prepared again during the run."""
     games: Annotated[int, Column("games", right=True)]
@@ -215,7 +214,8 @@ def _spread(spread: Spread) -> str:
 class PlanRow:
     """The plan of a stage. The last row has the plan of all stages together.
 
-    A `Spread` has the smallest and the largest number over all bots, over all bots and seats, or over all pairs.
+    A field of type `Spread` counts something for each bot, for each bot in each seat, or for each pair. It has the smallest
+    and the largest of these counts.
     """
 
     stage: Annotated[int | None, Column("stage", empty="all")]

@@ -1,8 +1,8 @@
 """Judge the bots of a league: which bots are ahead, which are equal, and which verdicts are still open.
 
-A tournament with `until` in its configuration gives the verdicts itself; `find_judged_tournament` finds it. Its newest
-look gives them, so a repeated command does not test again. Without such a tournament, each command makes a single test
-of all selected games.
+If a tournament has `until` in its configuration, its newest look gives the verdicts, so a repeated command makes no new
+test. `find_judged_tournament` finds this tournament. Without such a tournament, each command makes a single test of all
+selected games.
 
 This module also makes the rows and sentences for the test of `ratings.transitivity`: does one number per bot explain the results?
 """
@@ -58,9 +58,9 @@ class Judgement:
     verdicts: Verdicts
     condition: StopCondition
     look_sentence: str = ""
-    """Says which look of which tournament gave the verdicts, or that it had no look yet. Empty for a single test."""
+    """Says which look of which tournament gave the verdicts, or that the tournament has had no look yet. Empty for a single test."""
     stoppable: tuple[TournamentConfig, ...] = ()
-    """For a single test without a selected tournament: all tournaments with games whose configuration has `until`.
+    """All tournaments that have games and can stop early (`until`), if this is a single test and no tournament is selected.
     Else empty."""
 
     def basis(self, rulesets: Collection[str], bots: Collection[str] = ()) -> str:
@@ -100,7 +100,7 @@ class Judgement:
         ]
 
     def conclusions(self) -> tuple[str, ...]:
-        """Return a sentence about the verdict in each ruleset. A tournament of two bots prints the sentences last."""
+        """Return a text about each pair of neighbours. A finished tournament of two bots with `until` prints it at the end."""
         tables = self.verdicts.neighbours
         return tuple(
             f"{f'{ruleset}: ' if len(tables) > 1 else ''}{self._conclude(ruleset, pair)}{self._name_forfeits(ruleset)}"
@@ -209,8 +209,8 @@ def judge_games(
     Args:
         league: the league of the games.
         choice: the filter that selects the games.
-        confidence: `StopCondition.confidence`. None means that of the tournament, or the default if there is no tournament.
-        margin: `StopCondition.margin`. None means that of the tournament, or the default if there is no tournament.
+        confidence: `StopCondition.confidence`. If None, the value of the tournament is used, or the default without a tournament.
+        margin: `StopCondition.margin`. For None, see `confidence`.
 
     Raises UserError if `find_judged_tournament` returns a tournament and `confidence`, `margin` or `choice.seats` is not None.
     Also raises all errors of `find_judged_tournament`.
@@ -235,8 +235,9 @@ def judge_games(
 def find_judged_tournament(league: League, choice: GameFilter) -> TournamentState | None:
     """Return the tournament that gives the verdicts about the selected games; None if there is no such tournament.
 
-    The candidate is the selected tournament. If none is selected, it is the only tournament that has games and a stage with the
-    selected ruleset; if there are several, there is no candidate. The candidate gives the verdicts if its configuration has `until`.
+    If a tournament is selected, it is the candidate. Else the candidate is the only tournament that has games and, if a ruleset
+    is selected, a stage with it. If several tournaments fit, or none, there is no candidate. The candidate gives the verdicts if
+    its configuration has `until`.
 
     Raises UserError for an unknown tournament or ruleset. Also raises all errors of `find_state`.
     """
@@ -338,9 +339,9 @@ class TransitivityRow:
     """True if the pair surely deviates from the prediction. If one number per bot explains the results, the chance that this is
     True for one or more pairs is at most 5 %."""
     p_value: Annotated[float | None, Column("p value", right=True, show=decimal(3), data_only=True)]
-    """The probability of deviations at least as large as those of all pairs of the ruleset together, if one number per
-    bot explains the results. So all rows of a ruleset have the same value. None if there are too few results, or if
-    skills can explain any result; see `Transitivity.p_value`."""
+    """Probability of deviations at least as large as the real ones, if one number per bot explains the results. It is about all
+    pairs of the ruleset together, so all its rows have the same value. None if there are too few results, or if skills can
+    explain any result; see `Transitivity.p_value`."""
 
 
 def transitivity_rows(ruleset: str, test: Transitivity) -> tuple[TransitivityRow, ...]:
@@ -362,7 +363,7 @@ def name_deviations(analysed: Mapping[str, Analysis]) -> Iterator[str]:
     """Yield a sentence for each ruleset in which one number misleads. It names at most `_NAMED` pairs that deviate surely.
 
     Args:
-        analysed: the games of each ruleset.
+        analysed: the analysis of the games of each ruleset, by the name of the ruleset.
     """
     for ruleset, analysis in analysed.items():
         if analysis.transitivity.misleads:
