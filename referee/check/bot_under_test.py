@@ -39,7 +39,7 @@ class Measurements:
     def add_decision(self, kind: DecisionKind, elapsed_us: int) -> None:
         """Add the time of one decision.
 
-        The bot must not play several games at once during the decision, because the time could include other decisions.
+        Add only decisions of a bot that plays one game. With several games at once, the time could include other decisions.
         """
         self._elapsed_us[kind].append(elapsed_us)
 
@@ -125,7 +125,7 @@ class BotUnderTest:
     async def run(self) -> AsyncIterator[BotProcess]:
         """Start and measure a new process of the bot. The end of the context ends the process tree.
 
-        Raises `StepFailure` if `start` raises `Forfeit`. Passes on a `VoidGame` of `start`. If the body of the context raises a
+        Raises `StepFailure` if `start` raises `Forfeit`, and `VoidGame` as `start` does. If the body of the context raises a
         `StepFailure`, the end of the bot's standard error replaces the `output` of the failure. If standard error is
         empty, the end of standard output replaces the `output`.
         """

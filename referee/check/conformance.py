@@ -41,6 +41,7 @@ _TABLES = {"classic": 3, "basic": 4, "advanced": 5, "expert": 3, "expert-jokers"
 _PLAYER_COUNTS = range(2, 6)
 """The check has a step `full games: N players` for each of these N."""
 _VITAL = ("manifest", "build", "start", "hello")
+"""If one of these steps fails, all later steps are skipped."""
 _DECISIONS = tuple(f"decisions: {name}" for name in RULESETS)
 _FULL_GAMES = tuple(f"full games: {players} players" for players in _PLAYER_COUNTS)
 STEPS = (
@@ -67,7 +68,7 @@ _NEEDED = {
     "latency": _FULL_GAMES,
     "CPU and memory": _FULL_GAMES,
 }
-"""A key is a step that uses the results of other steps, and the value names them. If the key is chosen, they are chosen too."""
+"""Maps a step to the steps whose results it uses. If the step is chosen, those steps are chosen too."""
 _LIMIT_S = 900.0
 """No step begins later than this number of seconds after the end of the build. A chosen step that comes later is not tried, and fails."""
 _GRACE_S = 30.0
@@ -75,7 +76,7 @@ _GRACE_S = 30.0
 
 
 def choose_steps(texts: Iterable[str]) -> frozenset[str]:
-    """Return the names of the steps that `texts` select, of the steps that these need, and of the vital steps.
+    """Return the names of the selected steps, together with the steps that they need and all vital steps.
 
     A text selects all steps whose names begin with it. Upper and lower case are equal. Raises `UserError` if a text
     selects no step.
@@ -109,8 +110,8 @@ async def check_bot(
         on_step: called with each finished step.
         clocks: the time limits for the bot; None for the defaults of `Clocks`.
         logs: where to write what the bot prints; None for nowhere.
-        chosen: the names of the steps to run. All other steps are left out. Later steps assume that the bot would pass
-            each step `decisions` or `full games` that is left out.
+        chosen: the names of the steps to run. All other steps are left out. Later steps treat a left-out step `decisions`
+            or `full games` as passed.
         discard: called with the copy if the check raises an exception, for example VoidGame, or after Ctrl-C.
 
     The check leaves no process running. It leaves no files except the logs and the copy. A new copy is temporary, see
@@ -151,9 +152,9 @@ class _Check:
         self._failed_vital_step: Step | None = None
         """The vital step that failed; None if no vital step has failed. See `_step`."""
         self._passed_rulesets: list[Ruleset] = []
-        """The rulesets of the bot whose step `decisions: RULESET` has passed or was left out."""
+        """The bot's rulesets whose step `decisions: RULESET` has passed or was left out."""
         self._tables: list[TableSize] = []
-        """The table sizes of the games in passed steps `full games`, and all table sizes of left-out steps `full games`."""
+        """From each passed step `full games`, the table sizes that were played; from each left-out one, all its table sizes."""
         self._strength: Strength | None = None
         self._until_s: float | None = None
         """The monotonic time, in seconds, after which no step is tried; None before the end of the build."""
@@ -172,7 +173,7 @@ class _Check:
 
     async def run(self) -> None:
         """Run all steps."""
-        # The steps `full games` must run before the steps below them, because they fill `_tables`.
+        # The steps `full games` fill `_tables`, so they must run before the steps that use it.
         await self._step("manifest", self._start_up.read_manifest, vital=True)
         await self._step("build", self._start_up.build, vital=True)
         self._until_s = time.monotonic() + _LIMIT_S

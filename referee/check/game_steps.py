@@ -83,7 +83,7 @@ class ConcurrencySteps:
         self._concurrent: list[CheckedGame] | None = None
         """The games that were played at once; None if `check_interleaved` has not passed."""
         self._sequential: tuple[list[CheckedGame], list[CheckedGame]] | None = None
-        """The games that two processes have played alone, one list for each process; None before they are played."""
+        """Two lists of games; a process of its own played those of each list, one after another. None before that."""
 
     @property
     def went_well(self) -> bool:
@@ -140,12 +140,13 @@ class ConcurrencySteps:
         )
 
     async def check_separation(self) -> Finding:
-        """Compare the bot's decisions in games at once with its decisions in the same games alone.
+        """Compare the bot's decisions in games at once with its decisions in the same games one after another.
 
         Two new processes play the same games, each process one game after another. If the decisions of the two processes
         differ, the bot is not deterministic, and the step passes. If these decisions are equal, but the decisions in
-        games at once differ from them, the finding is information, because a correct bot can do that too. Raises
-        `StepFailure` if the bot does not start or a reply is wrong.
+        games at once differ from them, the finding is information, because a correct bot can cause this too; see `_REASONS`.
+
+        Raises `StepFailure` if the bot does not start or a reply is wrong.
         """
         if self._max_games == 1:
             return skip_because("max_games is 1: one game at a time")

@@ -171,8 +171,8 @@ def _expected_text(message: str, limit_us: int, cause: Cause) -> str:
     """Return what was expected of a bot instead of a fault with this cause.
 
     `message` names the message that was expected. If it was late, the text adds the time limit. If the bot sent
-    something forbidden instead, the text is `message` alone. After any other fault, the text adds a process that
-    continues to run and stays within its limits.
+    something forbidden instead, the text is `message` alone. After any other fault, the text also demands that the
+    process continues to run and stays within its limits.
     """
     if cause in {Cause.TIMEOUT, Cause.GAME_START_TIMEOUT, Cause.OUT_OF_TIME}:
         return f"{message} within {limit_us / 1e6:g} s"
@@ -298,7 +298,8 @@ async def play_in_sequence(
             break
         played.append(await play_game(bot, process, game, previous_event=previous_event))
         previous_event = (
-            f"after the end of the game {game.description} (game_ends), or at the start of the next"
+            f"after the end of the game {game.description} (game_ends),"
+            " or at the start of the next game"
         )
     last = played[-1].game
     extra = CheckGame(f"{last.name}-after", last.ruleset, last.players, last.seat)
@@ -324,7 +325,7 @@ async def play_concurrently(
 
 
 def raise_counted(failures: Sequence[StepFailure], tried: str) -> None:
-    """Raise the first failure with the number of failures and `tried`, such as `3 games at once`. Without one, do nothing."""
+    """If there are failures, raise the first one, with their number and with `tried`, such as `3 games at once`."""
     if failures:
         first = failures[0]
         happened = f"{first.happened}\n{len(failures)} of {tried} went wrong"
@@ -332,7 +333,7 @@ def raise_counted(failures: Sequence[StepFailure], tried: str) -> None:
 
 
 def raise_first(results: Sequence[object]) -> None:
-    """Raise the first `StepFailure` among the results of `gather`. Without one, raise the first other exception, if any.
+    """Raise the first `StepFailure` among the results of `gather`, or else the first other exception; without both, do nothing.
 
     A `StepFailure` comes first because it says what went wrong. When a process with several games fails, at most one
     game gets the fault, and the others raise only `VoidGame`.

@@ -132,7 +132,7 @@ class StartUpSteps:
             ) from None
         except UserError as error:
             raise StepFailure(
-                "a folder that can be copied: builds run in a copy", str(error)
+                "a folder that can be copied, because builds run in a copy", str(error)
             ) from None
         if not command and copy.build_s is not None:
             return pass_with(f"{copy.build_s:.1f} s: packages were fetched; no build command")

@@ -11,7 +11,7 @@ from referee.store import StoredBot
 from referee.store.league import League
 
 PERSON = "person"
-"""Stands in the fields `version` and `language` of a person's entry among the bots of a league; see `person_id`."""
+"""The version and the language of a person's entry among the bots of a league; see `person_id`."""
 
 
 def find_bot(league: League, text: str) -> StoredBot:
@@ -55,7 +55,7 @@ def find_bot(league: League, text: str) -> StoredBot:
 def look_up_bot(league: League, text: str) -> StoredBot:
     """Return the version that `text` names, as `find_bot` does, but accept also a name with only retired versions.
 
-    For such a name, return the newest version. The name of a person is such a name.
+    If all versions of a name are retired, return the newest one. The only version of a person is retired.
     """
     versions = league.bots(text)
     if versions and all(row.retired_at_us is not None for row in versions):

@@ -34,7 +34,7 @@ class BuildError(UserError):
         self.output = output
         """The first and the last lines of what fetch and build printed, with control characters escaped."""
         self.is_fetch = is_fetch
-        """True if the fetch failed and no build was run after it. False if the build failed, even after a failed fetch."""
+        """True if no build was run, so only the fetch can be wrong. False if a build was run, even after a failed fetch."""
 
 
 def hash_content(
@@ -50,7 +50,7 @@ def hash_content(
         folder: the bot's folder.
         variant: changes of the bot's manifest; None for the bot as it is.
         left_out: a folder that is not part of the bot, such as the folder of the league's copies. If it is inside the
-            bot's folder, the top-level subfolder that contains it is not part of the hash.
+            bot's folder, neither this folder nor any subfolder that contains it is part of the hash.
         from_copy: as in `Workshop.copy`.
 
     Raises `UserError` if the manifest is wrong or the folder cannot be copied. Raises `Shortage` if the machine lacks a

@@ -58,7 +58,7 @@ _LOCK = "lock"
 _LOCK_POLL_S = 0.05
 _PASSING = "passing"
 _PASSING_S = 86_400.0
-"""`Workshop.copy` removes a temporary copy that it has not used for this many seconds. Until then, a game may still use it."""
+"""`Workshop.copy` keeps a temporary copy for this many seconds after it last returned the copy, because a game may still use it."""
 
 
 # The states of a copy:
@@ -140,8 +140,9 @@ class Workshop:
         from_copy: bool = False,
         is_kept: bool = True,
     ) -> Copy:
-        """Copy a bot's folder and build the bot in the copy, or return the usable copy that the league has of the same content.
+        """Copy a bot's folder and build the bot in the copy, unless the league has a usable copy of the same content.
 
+        Return the new copy or that one.
         With a `variant`, the copy has the changed manifest, so the content hash depends on the changes too.
         With `from_copy`, `source` has the files of another copy. Then `.gitignore` files have no effect. They had their effect
         when the other copy was made, and some `.gitignore` files may be missing in that copy.
@@ -154,7 +155,7 @@ class Workshop:
         Raises `BuildError` if the fetch or the build fails. Raises `VoidGame` and `UserError` as `build` does. Raises `Shortage`
         if the machine lacks a resource, such as space on the disk. After an error no new copy remains.
 
-        If the workshop has `only`, raises `UserError` if `only` does not have the content hash, and replaces the league's
+        A workshop with `only` raises `UserError` for a content hash that is not in `only`. It also replaces the league's
         copy if `is_unchanged` returns False for this copy.
         """
         manifest = load_manifest(source, variant)
@@ -348,14 +349,14 @@ class Workshop:
         return os.fsencode(f"{platform.machine()}\n{sys.implementation.cache_tag}\n{folder}\n")
 
     def _check_allowed(self, source: Path, content_hash: str) -> None:
-        """Raise `UserError`, which names `source`, if only some bots may be copied and `content_hash` is none of their hashes."""
+        """Raise `UserError` about `source` if the workshop has `only` and `content_hash` is not in it."""
         if self._only is not None and content_hash not in self._only:
             raise UserError(
                 f"{source}: is not a sample bot any more; only the sample bots play without isolation"
             )
 
     def _can_be_used(self, name: str, content_hash: str) -> bool:
-        """Return whether `has` returns True and, if only some bots may be copied, the copy is unchanged."""
+        """Return what `has` returns. If the workshop has `only`, the copy must also be unchanged."""
         return self.has(name, content_hash) and (
             self._only is None
             or is_unchanged(self._home(name, content_hash) / FOLDER, content_hash)
