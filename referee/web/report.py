@@ -47,7 +47,7 @@ def write_report(views: LeagueViews, name: str, output: Path) -> ReportSize:
 
     The pages appear only when all are complete. Unfinished reports in `output`, for example of killed runs, are removed.
     Raises NotFoundError if the tournament does not exist, UserError if `output` is a file or contains anything but unfinished
-    reports, and the error of `write_error` if the report cannot be written.
+    reports, and an error from `write_error` if the report cannot be written.
     """
     views.league.check_tournament(name)
     with (
@@ -61,8 +61,9 @@ def write_report(views: LeagueViews, name: str, output: Path) -> ReportSize:
 def _new_folder(output: Path) -> Iterator[Path]:
     """Provide a new folder for the pages inside `output`. At the end, its files are moved into `output`.
 
-    After an error in the block, the new folder is removed, and also `output` if it is new. `output` is never replaced, because it
-    may be the working directory or a link. If the process is killed while the files are moved, some of them stay in `output`.
+    After an error in the block or while the files are moved, the new folder is removed, and also `output` if it is new.
+    `output` is never replaced, because it may be the working directory or a link. If the process is killed while the files are moved,
+    some of them stay in `output`.
 
     Unfinished reports in `output` are removed first, even if another process still writes them. So do not write two reports
     into one folder at the same time.
@@ -92,7 +93,7 @@ def _new_folder(output: Path) -> Iterator[Path]:
 
 
 def _move_files(folder: Path, output: Path) -> None:
-    """Move the files of a report from `folder` into `output`, the first page last. After an error, move them back, and raise it."""
+    """Move the files of a report from `folder` into `output`, `index.html` last. After an error, move them back and raise the error."""
     names = sorted(
         {path.name for path in folder.iterdir()} - {_UNFINISHED}, key="index.html".__eq__
     )
@@ -176,7 +177,7 @@ class _Report:
         return True
 
     def _list_pages(self, bots: list[str]) -> dict[str, Callable[[Links], Page]]:
-        """Map the path of each page, without `.html`, to the function that makes the page. Pages of games are left out."""
+        """Map the path of each page, without `.html`, to the function that makes the page. Pages that show one game are left out."""
         views = self._views
         found: dict[str, Callable[[Links], Page]] = {
             "index": partial(pages.tournament_page, views, name=self._name)

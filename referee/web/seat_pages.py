@@ -133,7 +133,7 @@ class _Seat:
         return JSONResponse(await game.news(moves=after, decision=decision, patience_s=_PATIENCE_S))
 
     async def choose(self, request: Request) -> Response:
-        """Take the action that the person has chosen. The status is 409 if its decision is not pending, or has no such action."""
+        """Take the action that the person has chosen. The status is 409 if the decision is not pending, or has no action with the chosen index."""
         _, game = self._game(request)
         form = await _read_form(request)
         is_taken = game.choose(_number(form, "number"), _number(form, "choice"))

@@ -56,10 +56,10 @@ _NICE = 10
 _CONNECTIONS = STREAMS + 200
 """The limit of open connections. Further ones are closed at once."""
 _BACKLOG = 100
-"""The event loop accepts at most this number of waiting connections in one step. Only after the step can it close those above
-the limit `_CONNECTIONS`. With uvicorn's default of 2,048, one step could take all file descriptors."""
+"""The event loop accepts at most this number of waiting connections in one step. It closes those above the limit `_CONNECTIONS`
+only after the step. With uvicorn's default of 2,048, one step could take all file descriptors."""
 _IDLE_S = 10
-"""A connection is closed if its first request, or the next one, does not come within this time in seconds."""
+"""How long an open connection waits for a request before it is closed, in seconds; see `Connection`."""
 _GRACE_S = 1
 """When the server ends and all games have ended, responses have this time to end, in seconds. After that, they are given up."""
 
@@ -75,19 +75,19 @@ def serve(
 ) -> None:
     """Serve the pages until a signal ends the server.
 
-    uvicorn handles the signals: SIGINT or SIGTERM ends the server. Then uvicorn raises the signal again, and it has the
-    effect that it would have without a server.
+    uvicorn handles the signals: SIGINT or SIGTERM ends the server. Then uvicorn restores the former signal handlers and raises
+    the signal again.
 
     Args:
         views: the league.
         lobby: the games with people. They end with the server.
         host: the name or address at which the server listens.
         port: the port; 0 for a free one.
-        on_ready: called with the addresses of the first page and of the seat when the server accepts connections, and with
-            True if only programs on this machine reach it.
-        exit_code: the exit code of this process in two cases. First: it still runs `_GRACE_S` after `Lobby.close` has ended all
-            games, for example because a page is still being made. `Lobby.close` begins after a signal, and may take a minute.
-            Second: SIGINT comes after an earlier signal. Then the process ends at once.
+        on_ready: called when the server accepts connections, with three arguments: the address of the first page, the address
+            of the seat, and True if only programs on this machine reach the server.
+        exit_code: the exit code of this process if the server must stop it. After a signal, `Lobby.close` ends all games, which
+            may take a minute. If the process still runs `_GRACE_S` later, for example because a page is still being made, the
+            server stops it. If SIGINT comes after an earlier signal, the server stops it at once.
 
     Raises UserError if the server cannot listen at the host or the port.
     """
@@ -120,9 +120,10 @@ def serve(
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server that calls `on_ready` after its start. When it shuts down, it ends all games, all streams and this process.
+    """A uvicorn server that calls `on_ready` after its start. When it shuts down, it ends all games and all streams.
 
-    Without this class, a shutdown would wait for open streams, and without a limit for a thread that makes a page.
+    Without this class, a shutdown would wait for open streams. It would also wait for a thread that makes a page, however long
+    the thread needs. So `shutdown` limits how long this process still runs.
     """
 
     def __init__(
@@ -192,7 +193,7 @@ def _explain(error: OSError, host: str, port: int) -> str:
         case errno.EADDRINUSE:
             return f"--port: another program uses port {port}; choose another port, or 0 for a free one"
         case errno.EACCES:
-            return f"--port: this user may not use port {port}; choose a port from 1024"
+            return f"--port: this user may not use port {port}; choose a port of at least 1024"
         case errno.EADDRNOTAVAIL:
             return f"--host: {host!r} is not a name or address of this machine"
         case _:
@@ -204,7 +205,7 @@ class _Stream(EventSourceResponse):
 
     Args:
         events: the events.
-        on_end: called when the response has ended, even if it had no stream, such as a response to the method HEAD.
+        on_end: called when the response has ended. A response to the method HEAD has no stream, but ends too.
     """
 
     def __init__(
@@ -233,7 +234,7 @@ class Feed:
         self._read_mark = read_mark
         self._limit = limit
         self._streams = 0
-        """Number of streams that `respond` has returned and that have not ended. Not all of them have begun."""
+        """Number of streams that `respond` has returned and that have not ended. Some of them may not have begun."""
         self.visitors = 0
         """Number of streams that have begun and not ended."""
         self._changes = 0
@@ -294,8 +295,8 @@ class Feed:
             try:
                 mark = await run_in_threadpool(self._read_mark)
             except RefereeError:
-                pass  # the pages say it
-            except Exception:  # noqa: BLE001 - this is the only poll, and no page would show that it has ended
+                pass  # the pages show this error
+            except Exception:  # noqa: BLE001 - only this task polls, and no page would show that it has ended
                 if not printed:
                     LOG.exception("The changes of the league cannot be read.")
                 printed = True

@@ -41,7 +41,7 @@ _END_S = 5.0
 
 
 class Storage(StrEnum):
-    """Whether the league has a finished game already. The page shows these words."""
+    """Whether a finished game is already stored in the league. The page shows these words."""
 
     PENDING = "being stored"
     DONE = "stored"
@@ -225,8 +225,8 @@ class Sitting:
     def _run(self, other: Connection) -> None:
         """Start the process, hand over its news, and wait until it has ended.
 
-        This thread must not end before the process: `prepare_process` has asked Linux to kill the process when the thread that
-        has started it ends.
+        This thread must not end before the process. `prepare_process` has asked Linux to kill the process when its parent ends.
+        For Linux, the parent is the thread that started the process.
         """
         last: News
         try:

@@ -55,13 +55,13 @@ def tables(
     data: bool = False,
     addresses: dict[str, AddressOf] | None = None,
 ) -> list[Table]:
-    """Return a table for each section of the rows, or one table if the row type has no sections.
+    """Return a table for each section of the rows. Without sections, return one table; without rows, none.
 
     Args:
         row_type: a dataclass whose fields are declared with `Column`.
         rows: the rows. Rows of the same section must follow each other.
         links: the addresses of the page.
-        caption: the title of each table, followed by the name of the section.
+        caption: the title of each table. The name of the section is added to it.
         data: True to show also the columns with `data_only`.
         addresses: functions for some columns, by key. They replace those of `_addresses`.
     """

@@ -24,8 +24,9 @@ from referee.reports.formats import duration, memory, moment, percent, visible
 STATIC = Path(__file__).with_name("static")
 """The folder of the style sheets and scripts."""
 _UNSAFE = re.compile(r"[^a-z0-9._+@-]|^\.|\.$")
-"""Matches each character that a file name must not contain, because some system forbids it, ignores it or gives it a meaning.
-Capital letters match too, because some systems ignore case. `~` matches because `file_name` writes it for such a character."""
+"""Matches each character that a file name must not contain, because some system forbids it, ignores it or gives it a special
+meaning. Capital letters match too, because some systems ignore case. `~` matches too, because `file_name` writes each byte of
+such a character as `~` and two hexadecimal digits."""
 _LONGEST = 120
 """The limit of a text in tables, lists, headings and titles, in characters. A longer text is cut."""
 
@@ -35,8 +36,8 @@ class Links:
     """The addresses that one page can contain.
 
     Args:
-        root: what the addresses in this page begin with: `/` on a server. In a report, the path from this page to the folder of
-            the first page: empty, `../`, `../../` and so on.
+        root: the beginning of every address in this page. On a server, it is `/`. In a report, it is the path from this page to
+            the folder of the first page, such as `../`; it is empty for pages in this folder.
         files: the paths of all pages of the report, without `.html`; None on a server. If the report does not have a page, the
             method for its address returns None, and the template shows the text without a link.
         report: the tournament that the report shows; None on a server.
@@ -138,7 +139,7 @@ class Page:
     values: dict[str, Any] = field(default_factory=dict)
     """The values that the template uses, besides `page`, `links` and `live`."""
     live: bool = True
-    """True if, on a server, an open page is loaded again when the league changes."""
+    """True to load the open page again when the league changes. In a report, this has no effect."""
 
 
 def cut(text: str) -> str:

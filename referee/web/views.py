@@ -134,8 +134,8 @@ class LeagueViews:
 
     Args:
         league: the league, opened read-only.
-        spoilers: True to show also the replays of games whose deal is still to be played in other games, and every part of the
-            faults in these games. Authors of bots must not see this.
+        spoilers: True to show the replay of a game, and everything about its faults, even if other games with the same deal are
+            still to be played. Authors of bots must not see this.
         patience_s: how long a page waits for the computation of ratings or rating histories, in seconds; None to wait until it
             has ended. If it takes longer, the page shows outdated ratings. If there are none, the page says that the ratings are
             being computed.
@@ -195,7 +195,7 @@ class LeagueViews:
     def ratings(self, choice: GameFilter) -> CurrentRatings | None:
         """Return the ratings of the bots in the selected games, and the analyses from which they were computed.
 
-        In these analyses, the intervals are computed already. In those that the method `analyses` returns, they may not be.
+        These analyses already have their intervals. The analyses that the method `analyses` returns may not have them yet.
         If the games are not rated within `self.patience_s` seconds, return the outdated ratings, or None if there are none. The
         computation goes on.
         """
@@ -214,8 +214,8 @@ class LeagueViews:
     def _get_if_ready(self, key: Hashable, make: Callable[[], Value]) -> Value | None:
         """Return a value of the cache. Return None if there is none yet, and it cannot be made in time.
 
-        This is so if `make` raises NotReadyError, because ratings are being computed, or if another thread makes the value and
-        needs more than `self.patience_s` seconds.
+        A value cannot be made in time in two cases. Either `make` raises NotReadyError, because ratings are being computed. Or
+        another thread makes the value and needs more than `self.patience_s` seconds.
         """
         try:
             return self._cache.get(key, make, self.patience_s)
