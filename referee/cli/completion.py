@@ -47,7 +47,7 @@ _ARGUMENTS = {
 `bots`, `tournaments` and `games` stand for the names or ids that `_list_words` finds in the league. Any other text is itself
 the only completion, for example `compare` after `ratings`."""
 _SECOND_ARGUMENTS = {"bots debug": "games"}
-"""For some commands, what completes the arguments after the first one, if they are of another kind."""
+"""What completes the arguments after the first one, for commands whose first argument is of another kind."""
 _OPTIONS = {
     "--bot": "bots",
     "--from": "games",

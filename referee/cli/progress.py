@@ -265,7 +265,7 @@ class _Screen:
         while not self._console.quiet:
             if self._is_live:
                 self._live.refresh()
-                # If the terminal is closed, Rich writes nothing, so no write fails. Therefore this is tested here.
+                # If the terminal is closed, Rich writes nothing, so no write fails. Therefore look at the terminal here.
                 if not self._console.is_terminal:
                     self._console.on_broken_pipe()
             await asyncio.sleep(_REFRESH_S)
@@ -274,7 +274,7 @@ class _Screen:
     def say(self, text: str) -> None:
         """Print `text`, and quote its lines after the first one, because they are the output of a program.
 
-        The live screen does not overwrite them.
+        The live screen does not overwrite the printed lines.
         """
         line, _, output = text.partition("\n")
         shown = visible(line) + ("\n" + quoted(output).rstrip("\n") if output else "")

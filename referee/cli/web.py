@@ -124,7 +124,7 @@ def report(
         games = count_text(written.hidden, "more game")
         lines.append(
             f"There is no replay of {games} yet, because the deals are not yet played in all seatings."
-            " With --spoilers, the report has them. Do not show such a report to authors of bots."
+            " With --spoilers, the report has these replays. Do not show such a report to authors of bots."
         )
     if written.damaged:
         lines.append(_describe_damaged(written.damaged))

@@ -236,7 +236,8 @@ def set_place(place: Place) -> None:
 async def deploy(request: DeploymentRequest) -> tuple[str, ...]:
     """Open a deployment. Return the bots (`name@version`) that `add_bot` must add before `play`.
 
-    Before the test of the isolation, closes the older deployments of the same tournament. So their bots end even if the test fails.
+    The older deployments of the same tournament are closed before the isolation is tested. So their bots end even if
+    the test fails.
 
     Raises UserError if this worker cannot play the tournament, and Shortage if the isolation could not be tested.
     """
@@ -248,8 +249,8 @@ async def deploy(request: DeploymentRequest) -> tuple[str, ...]:
         isolation = await select_isolation(request.rung)
     except UserError as error:
         if isinstance(cause := error.__cause__, (Shortage, OSError)):
-            # `cause` itself is not raised: `raise cause from error` would put it into its own chain of causes, and Dask could
-            # not send it.
+            # `cause` itself is not raised: after `raise cause from error`, `cause` would be a cause of itself, and Dask
+            # could not send such an error.
             raise Shortage(f"{where}: the isolation could not be tested: {cause}") from error
         raise UserError(f"{where}: {error}") from error
     await _leave_older(request)  # another call of `deploy` may have opened one during the test

@@ -39,12 +39,12 @@ _CHUNK = 2_000_000
 If an array for all resamples would be larger, the resamples are divided among several calls of `fit`.
 """
 _OFTEN = 3
-"""A bot of the largest set of bots that beat each other stays in `Analysis.centre` only if it ranked above other bots of this set
-in at least this many matches, and below other bots of it in at least this many. This rule is not applied if fewer than two bots
-would stay, or if no two bots beat each other."""
+"""`Analysis.centre` takes the largest set of bots that beat each other, and leaves out a bot if it ranked above other bots
+of this set in fewer than this many matches, or below other bots of this set in fewer than this many. This rule is not
+applied if fewer than two bots would stay, or if no two bots beat each other."""
 _UNLIMITED = 0.5
-"""If only b beat a, directly or over a chain of bots, the probability that a is better than b is at most this. If only a beat b,
-it is at least this."""
+"""Here, "beat" means directly or over a chain of bots. If b beat a, but a did not beat b, the probability that a is better
+than b is at most this. If a beat b, but b did not beat a, it is at least this."""
 _FURTHER_MATCHES = 4
 """`Analysis.doubt_of_equality` adds the variance of this many further matches. In half of them, one bot is better in all games; in the
 other half, the other bot is. The number comes from simulated single tests of two bots that differ by the margin. With four, the
@@ -52,9 +52,10 @@ share of wrong verdicts was never above the allowed error. With three, it was up
 _LEAST_GAMES = 4
 """The intervals of ratings, and of leads in rating, have a least width, because resamples contain only results that have occurred.
 A match in which one bot wins all games may be rare and not have occurred yet. The least width comes from the variance that this
-many games add if all games of a match have the same result. Four games are two matches of two seats, or one match of four seats.
-With 4, the intervals of two nearly identical bots cover their true lead in at least 90 % of the cases. With 2 it would be
-87 %, and without a least width 55 %. A larger number would widen the intervals of other bots."""
+many games add to a rating or a lead if all games of a match have the same result. Four games are two matches of two
+seats, or one match of four seats. With 4, the intervals of two nearly identical bots cover their true lead in at least
+90 % of the cases. With 2 it would be 87 %, and without a least width 55 %. A larger number would widen the intervals of
+other bots."""
 _SEED = 20_050_102
 """Fixed, so that the same results always give the same intervals."""
 
@@ -270,8 +271,8 @@ class Analysis:
         """Return the probability that the rating of `first` is higher than the rating of `second`.
 
         Here, "beat" means directly or over a chain of bots (`fit.find_beaten`). If only `second` beat `first`, no games limit
-        how far `first` is behind, only the prior does. So the probability is then at most 0.5. If only `first` beat `second`,
-        the probability is at least 0.5. If each beat the other, the probability has no such limit.
+        how far `first` is behind, only the prior does. The result is then limited to at most 0.5. If only `first` beat
+        `second`, the probability is at least 0.5. If each beat the other, the probability has no such limit.
 
         Return None if neither beat the other, or if one of the bots has played fewer than two matches. Raises ValueError if
         one of the bots has not played.
@@ -451,7 +452,7 @@ class Analysis:
         return centred
 
     def _resampled_deviations(self, values: Floats) -> Floats:
-        """Return the (B, n) deviations of each bot's mean points per game in a resample from its mean in all games.
+        """Return (B, n) by how much the mean points per game of each bot differ between each resample and all games.
 
         They do not contain the effect of the opponents. In a resample, a bot can have stronger or weaker opponents than in
         all games. But the schedule fixes the opponents, so they cause no uncertainty. Therefore only the residuals of

@@ -59,7 +59,7 @@ def fit(
     precision = settings.sigma**-2
     first, second = pairs[:, 0], pairs[:, 1]
     rows, bots = np.arange(len(pairs)), priors.shape[1]
-    signs = np.zeros((len(pairs), bots))  # the sign of each skill in the lead of each pair
+    signs = np.zeros((len(pairs), bots))  # 1 for the first bot of each pair, -1 for the second, 0 for others
     signs[rows, first], signs[rows, second] = 1, -1
     skills = priors.copy() if start is None else np.broadcast_to(start, priors.shape).copy()
     for _ in range(_STEPS):
@@ -104,8 +104,8 @@ def find_beaten(pairs: Ints, better: Floats, worse: Floats, bots: int) -> Flags:
     """Return the (n, n) array that is True where the row's bot beat the column's bot, directly or over a chain of bots.
 
     A bot beat another one directly if it ranked above it or tied with it at least once. A bot beat another one over a
-    chain if each bot of the chain beat the next one directly. A chain can also lead from a bot back to itself. If a beat c
-    neither directly nor over a chain, only the prior limits how far a can be behind c; the games do not.
+    chain if each bot of the chain beat the next one directly. A chain can also lead from a bot back to itself. If bot x
+    beat bot y neither directly nor over a chain, only the prior limits how far x can be behind y; the games do not.
 
     Args:
         pairs: (P, 2) as for `fit`.
@@ -124,7 +124,7 @@ def find_beaten(pairs: Ints, better: Floats, worse: Floats, bots: int) -> Flags:
 def hazard(lead: Floats) -> Floats:
     """Return phi(x) / Phi(x), the normal density divided by the distribution function, for x = `lead`.
 
-    The difference of the logarithms is accurate even where density and distribution function are nearly 0.
+    The quotient is computed from the logarithms of both, because their difference is accurate even where both are nearly 0.
     """
     hazard: Floats = np.exp(-lead * lead / 2 - _LOG_ROOT_TAU - log_ndtr(lead))
     return hazard
@@ -136,7 +136,7 @@ def _derive(lead: Floats, compared: Floats, better: Floats, scale: float) -> tup
     The second derivatives have the sign reversed. The derivatives are with respect to the lead in the units of ratings.
 
     Args:
-        lead: the lead of the first bot of each pair in these units, divided by `scale`.
+        lead: the skill of the first bot of each pair minus the skill of the second, divided by `scale`.
         compared: sum of the weights of the meetings of each pair.
         better: sum of the weights of the meetings in which the first bot ranked higher.
         scale: sqrt(2) beta.

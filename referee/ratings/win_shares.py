@@ -8,10 +8,11 @@ they play the same kind of matches. So this module uses a weighted mean of two e
 results, and one from the results of all bots. The more matches the bot played, the more its own estimate counts. For a
 bot that won no game or all games, its own estimate is 1.
 
-The design effects of the bots can also be unlike. For example, two nearly identical bots play many matches. In most
-matches, the better hand wins both games, so each bot wins one of them. Then the estimate from all bots is nearly 0,
-which is wrong for the bots that did not play these matches. So if the own estimates of the bots differ by more than
-chance explains, the estimate from all bots counts as at least 1, the design effect of independent games.
+The design effects of the bots can also be unlike, that is, very different. For example, two nearly identical bots play
+many matches. In most matches, the better hand wins both games, so each bot wins one of them. Then the estimate from all
+bots is nearly 0, which is wrong for the bots that did not play these matches. So if the own estimates of the bots
+differ by more than chance explains, the estimate from all bots counts as at least 1, the design effect of independent
+games.
 
 A bot wins more against weak opponents than against strong ones. The schedule fixes the opponents, so these
 differences are not random and must not count as variance. The variance is computed only from the differences between
@@ -111,8 +112,8 @@ def _estimate_variances(sums: MatchSums, shares: Floats) -> tuple[Floats, Floats
     match_variance = np.where(
         opponents_differ, add_differences(surplus) / (2 * steps), sample_variance
     )
-    # Most surpluses are in two differences, so the differences depend on each other. They have fewer degrees of freedom
-    # than the sample variance (von Neumann).
+    # Most surpluses are in two differences, so the differences depend on each other. This estimate has fewer
+    # degrees of freedom than the sample variance (von Neumann).
     freedom = np.where(opponents_differ, 2 * steps**2 / (3 * steps - 1), steps)
     variances = matches * match_variance / sums.games.sum(axis=0) ** 2
     return variances, np.where(matches > 1, freedom, 0.0)

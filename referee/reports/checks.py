@@ -63,7 +63,8 @@ class CheckView:
         self._skipped: list[Step] = []
         """Skipped steps that are not shown yet; all have the same reason."""
         self._failed: dict[tuple[str, str], int] = {}
-        """The number of the first step that failed in each way. A key is the symptom and the end of the output (`_end_of`)."""
+        """Maps the symptom of a failure and a line of the output (`_end_of`) to the number of the first step with
+        both."""
 
     def add(self, step: Step) -> Iterator[RenderableType]:
         """Add a step, and yield what can be shown now."""

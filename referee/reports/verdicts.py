@@ -100,7 +100,10 @@ class Judgement:
         ]
 
     def conclusions(self) -> tuple[str, ...]:
-        """Return a text about each pair of neighbours. A finished tournament of two bots with `until` prints it at the end."""
+        """Return a text about each pair of neighbours.
+
+        These texts are printed at the end of a tournament that has two bots and the key `until`.
+        """
         tables = self.verdicts.neighbours
         return tuple(
             f"{f'{ruleset}: ' if len(tables) > 1 else ''}{self._conclude(ruleset, pair)}{self._name_forfeits(ruleset)}"
@@ -235,9 +238,9 @@ def judge_games(
 def find_judged_tournament(league: League, choice: GameFilter) -> TournamentState | None:
     """Return the tournament that gives the verdicts about the selected games; None if there is no such tournament.
 
-    If a tournament is selected, it is the candidate. Else the candidate is the only tournament that has games and, if a ruleset
-    is selected, a stage with it. If several tournaments fit, or none, there is no candidate. The candidate gives the verdicts if
-    its configuration has `until`.
+    If a tournament is selected, it is the candidate. Else the candidate is the tournament that has games; if a ruleset is
+    selected, the tournament must also have a stage with this ruleset. If several tournaments fit, or none, there is no
+    candidate. The candidate gives the verdicts if its configuration has `until`.
 
     Raises UserError for an unknown tournament or ruleset. Also raises all errors of `find_state`.
     """

@@ -36,8 +36,8 @@ A program gets an even id. The helpers `sweeper.py` and `system_v.py` use the od
 kill them; see `sweeper.kill_user`.
 """
 _KILL_LIMIT_S = 20.0
-"""After this time, `UserIdLease.kill_processes` gives up. It waits so long only for a process that the kernel cannot end,
-or if the machine lacks file descriptors or cannot start the helper."""
+"""After this time, `UserIdLease.kill_processes` gives up. It waits so long only if the kernel cannot end a process, if
+the machine lacks file descriptors, or if the helper cannot be started."""
 _PAUSE_S = 0.005
 _FOLDER = "referee-user-ids"
 _PARENTS = ("/run", "/var/lib", tempfile.gettempdir())
@@ -86,7 +86,7 @@ class UserIdLease:
         """
         _remove_files(self.uid)
         if list_objects(self.uid):
-            # if the helper cannot be started, the cleanup after the next program with this user id tries again
+            # if the helper cannot be started, this is tried again after the next program that gets this user id
             with suppress(OSError):
                 self._run_helper(REMOVER)
 

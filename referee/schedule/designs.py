@@ -9,12 +9,12 @@ A balanced choice uses two kinds of designs. Let n be the number of bots, and k 
   meet k-1 times. Mathematicians call it a Mendelsohn design. It is perfect if every bot also has every other
   bot exactly once as the second bot to the left, as the third bot to the left, and so on.
 
-A design is stored as some of its tables, the base blocks, and a group in the sense of mathematics. Each element of the
-group is a permutation of the bots, which leaves fixed bots in their places. If it is applied to all bots of a base block,
-the result is a table of the design. These tables, each once, are the whole design. A few designs use only the first
-elements of their group (`Design.moves`). The "Handbook of Combinatorial Designs" by C. J. Colbourn and J. H. Dinitz,
-2nd edition, 2007, says for which numbers of bots and seats designs exist. The base blocks were found by computer
-searches. A test counts the pairs and the neighbours of each design.
+A design is stored as base blocks, which are some of its tables, and a group in the sense of mathematics. Each element
+of the group is a permutation of the bots, which leaves fixed bots in their places. If it is applied to all bots of a
+base block, the result is a table of the design. These tables, each once, are the whole design. A few designs use only
+the first elements of their group (`Design.moves`). The "Handbook of Combinatorial Designs" by C. J. Colbourn and J. H.
+Dinitz, 2nd edition, 2007, says for which numbers of bots and seats designs exist. The base blocks were found by
+computer searches. A test counts the pairs and the neighbours of each design.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Backend(Protocol):
         """Return the message of the database driver as one line, without the text that SQLAlchemy adds."""
 
     def lock(self) -> AbstractContextManager[None]:
-        """Return a context that holds the lock of a playing referee.
+        """Return a context that holds the lock which a referee needs to play.
 
         Only one referee can hold the lock, even if several referees with different league folders use the
         database. Raises UserError if another referee holds the lock, if the lock file cannot be opened or locked, or if the database
@@ -75,7 +75,7 @@ class Backend(Protocol):
         """
 
     def renew_lock(self) -> None:
-        """Take the lock again if the server has freed it inside the context of `lock`.
+        """Take the lock again if the server has freed it while the context of `lock` is still open.
 
         Raises UserError if another referee has taken the lock.
         """

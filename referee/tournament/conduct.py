@@ -36,7 +36,7 @@ other waits. So it can begin the next stretch at once, while the driver stores t
 MAX_STRETCH_GAMES = 1000
 """A stretch with this many games gets no further bundle. The games of a stretch are lost together if the worker dies."""
 _NOTE_S = 2.0
-"""Seconds between two notes of what the hosts of a cluster do."""
+"""What the hosts of a cluster do is stored once in this many seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +145,7 @@ class Feeder:
                 self._on_small_portion(result.small_portion)
 
     def _games(self) -> int:
-        """Return after how many games a stretch gets no further bundle.
+        """Return the number of games with which a stretch is full, so that it gets no further bundle.
 
         Before the first result this is 1, so a stretch has one bundle.
         """
@@ -165,8 +165,8 @@ class Feeder:
 #                 ▼ drain, kill or an error
 #                draining ──► interrupted ──► playing, when it is resumed
 #
-# - looking: all games before a look are stored, and no later game has started. Exception: a resumed run takes all looks again, also
-#   looks with later games that are stored. Only a ladder and a tournament with `until` have looks. With `until`, games are left after
+# - looking: all games before a look are stored, and no later game has started. Exception: a resumed run takes all looks again,
+#   even if games after a look are stored. Only a ladder and a tournament with `until` have looks. With `until`, games are left after
 #   a look only if a stage has an open pair and rounds left. A ladder ends at the first look after its time is over.
 # - draining: after `drain`, each stretch that a worker has is still played for at least one portion; see `Feeder.drain`. After `kill` or
 #   an error, the games in play are lost, and a resumed run plays them again.
@@ -217,7 +217,8 @@ class Conductor:
             for text, spec in specs.items()
         }
         self._bounds = {part.first for part in tournament.parts}
-        """The first game of each part, and the first game after each look so far, as indices in the schedule."""
+        """The first game of the tournament, of each extension, and after each look so far, as indices in the
+        schedule."""
         self._draining = False
         self._end_s = math.inf
         """A ladder stops at its first look at or after this time, in the seconds of `now_s`."""
