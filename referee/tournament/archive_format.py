@@ -49,13 +49,14 @@ MAX_RECORD_SIZE = 112 * 2**20
 last 4 KiB of the bot's standard error. Each byte that is not text is written as an escape of 4 bytes, so a fault can
 have 16 KiB. If each of five seats has 1,000 strikes, the record can have about 82 MB."""
 MAX_RECORD_FIELDS = 2**20
-"""The most fields of a game record: one for each move and each fault, and a few others. 100,000 turns at a table of five have at
-most 1,000,109 moves. Without this limit a small hostile archive could fill gigabytes of memory with empty faults. An empty fault has
-2 bytes, and gzip compresses such bytes 1,000:1. But a parsed fault takes more than 100 bytes of memory. The limit does not count the
-numbers inside a field, such as the cards of the deck. If they fill a record of 112 MiB, they take about 1.8 GiB of memory."""
+"""The largest number of fields of a game record. A record has one field for each move and each fault, and a few others. 100,000 turns
+at a table of five have at most 1,000,109 moves. Without this limit a small hostile archive could fill gigabytes of memory with empty
+faults. An empty fault has 2 bytes, and gzip compresses such bytes 1,000:1. But a parsed fault takes more than 100 bytes of memory. The
+limit does not count the numbers inside a field, such as the cards of the deck. If they fill a record of 112 MiB, they take about
+1.8 GiB of memory."""
 _MAX_EXTENSIONS = 1000
-"""The most extensions of a tournament. Without this limit a hostile archive with very many extensions could make the check endless. If an
-extension plays a balanced choice of the tables of 1,000 bots, it takes about a second to compute its games."""
+"""The largest number of extensions of a tournament. Without this limit a hostile archive with very many extensions could make the check
+endless. With 1,000 bots and a balanced choice, it takes about a second to compute the games of one extension."""
 _RATING_DECIMALS = 6
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -107,7 +108,7 @@ class TournamentModel(ArchiveModel):
     configuration: dict[str, Any]
     schedule: tuple[Match, ...]
     planned_schedule: tuple[Match, ...] | None
-    """The matches of the planned schedule. None if `schedule`, without extensions, has exactly these matches."""
+    """The matches of the planned schedule. None if they are exactly the matches of `schedule` that no extension has added."""
     commitment: Digest
     terms: str
     """See `Extension.terms`."""
@@ -306,7 +307,7 @@ def pack(members: Mapping[str, bytes]) -> bytes:
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether a file is a zip file with a member `SHA256SUMS`. Such a file is an archive, but it may be a wrong one.
+    """Return whether a file is a zip file with a member `SHA256SUMS`. Such a file counts as an archive, even if its content is wrong.
 
     Raises OSError if the file cannot be opened.
     """
@@ -320,8 +321,8 @@ def is_archive(path: Path) -> bool:
 def unpack(path: Path, data: bytes) -> dict[str, bytes]:
     """Return the content of each member of an archive, by the name of the member. Call `check_members` next.
 
-    Raises UserError if the data are not a zip file. Raises Difference if the zip file is damaged, or if a member is
-    compressed. Also raises it if the members together are larger than the file.
+    Raises UserError if the data are not a zip file. Raises Difference if the zip file is damaged, if a member is
+    compressed, or if the members together are larger than the file.
     """
     try:
         if not zipfile.is_zipfile(BytesIO(data)) and not data.startswith(_ZIP_START):

@@ -97,7 +97,8 @@ class ArchivedTournament:
         """
         data = _read_file(path)
         members = archive_format.unpack(path, data)
-        # `check_members` reports a missing or changed member; the constructor reports a wrong member with the right checksum
+        # Errors are suppressed here. `check_members` reports a missing or changed member, and the constructor reports a
+        # member that is wrong but has the right checksum.
         with suppress(Difference, KeyError):
             head = _parse(AnyFormat, archive_format.TOURNAMENT, members)
             if head.format != archive_format.FORMAT:
@@ -215,7 +216,7 @@ def _load_config(path: Path, tournament: TournamentModel) -> TournamentConfig:
 def _check_name(name: str, expected: str, where: str) -> None:
     """Raise Difference if the name is not the expected one, or does not match `_NAME`.
 
-    Messages contain the name. With other characters, such as a line break, it could imitate output of the referee.
+    `referee verify` prints the name. A name with a line break, for example, could imitate output of the referee.
     """
     if _NAME.fullmatch(name) is None:
         raise Difference(f"{where}: name: impossible name")

@@ -3,8 +3,8 @@
 A lane plays its bundles in schedule order. Inside a bundle, a game that must be played alone may be played after games
 that follow it in the schedule. The bundles are the same with any number of workers, and in a resumed tournament. If no
 process fails and no game is void, the portions of the bundles are the same too, so the same bots are suspended in the
-same games. A void game is played alone. If the process of a bot has failed, the bot plays one game at a time in all
-lanes. Both change the portions. A worker gets one or more bundles of a lane together: a `Stretch`.
+same games. Otherwise the portions can change: a void game is played alone, and a bot whose process has failed plays one
+game at a time in all lanes. A worker gets one or more bundles of a lane together: a `Stretch`.
 
 `conduct` takes a `Stretch` from `Lanes` and turns it into an `Assignment`. `workers` sends the assignment to a
 worker. This module does no I/O.
@@ -111,8 +111,8 @@ class Assignment:
     singles: frozenset[str] = frozenset()
     """The bots (`name@version`) that play one game at a time, because their process has failed in the tournament."""
     least_s: float = 0.0
-    """The worker returns at the end of the first portion that ends at least this many seconds after the start of the assignment. With 0
-    it returns after one portion."""
+    """After each portion, the worker returns if at least this many seconds have passed since the start of the assignment. With 0 it
+    returns after one portion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +122,9 @@ class AssignmentResult:
     records: list[GameRecord]
     """The records of the played games. Games of the assignment may be missing."""
     small_portion: int | None = None
-    """The number of games of the first portion that its bots made smaller than the rest of its bundle: a bot could hold no more games, or
-    more games would have had too many bots for the worker. None if there was no such portion. A portion does not count if it is small
-    only because a void game or the game of a single is played alone."""
+    """The number of games of the first portion that its bots kept small; None if there was no such portion. Bots keep a portion small if a
+    bot can hold no more games of the bundle, or if more games would have too many bots for the worker. A portion does not count if it
+    is small only because a void game or the game of a single is played alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +156,7 @@ class WorkerGroup(Protocol):
 
     @property
     def stretch_s(self) -> float:
-        """How many seconds the games of a stretch should take together, one after the other. With 0, a stretch has one bundle."""
+        """The wanted sum of the durations of all games of a stretch, in seconds. With 0, a stretch has one bundle."""
 
     def __len__(self) -> int:
         """Return the number of workers."""
@@ -168,7 +168,10 @@ class WorkerGroup(Protocol):
         """Return the figures of each host; empty without a cluster."""
 
     def drain(self) -> None:
-        """Raise WorkerLostError in each call of `submit` that waits for a worker. A worker still plays the assignments that it already has."""
+        """Let each call of `submit` raise WorkerLostError if it still waits for a worker that can play.
+
+        A worker still plays the assignments that it already has.
+        """
 
     def kill(self) -> None:
         """Kill all workers at once."""

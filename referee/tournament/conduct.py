@@ -36,7 +36,7 @@ other waits. So it can begin the next stretch at once, while the driver stores t
 MAX_STRETCH_GAMES = 1000
 """A stretch with this many games gets no further bundle. The games of a stretch are lost together if the worker dies."""
 _NOTE_S = 2.0
-"""What the hosts of a cluster do is stored once in this many seconds."""
+"""The figures of the hosts of a cluster are stored once in this many seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,8 +217,7 @@ class Conductor:
             for text, spec in specs.items()
         }
         self._bounds = {part.first for part in tournament.parts}
-        """The first game of the tournament, of each extension, and after each look so far, as indices in the
-        schedule."""
+        """Indices in the schedule: of the first game of each part, and of the first game after each look so far."""
         self._draining = False
         self._end_s = math.inf
         """A ladder stops at its first look at or after this time, in the seconds of `now_s`."""
@@ -316,7 +315,7 @@ class Conductor:
 
     @asynccontextmanager
     async def _noting_hosts(self) -> AsyncIterator[None]:
-        """Store regularly, and at the end, what the hosts of a cluster do, for `tournament status`."""
+        """Store the figures of the hosts of a cluster regularly and at the end, for `tournament status`."""
         began_at_us = time.time_ns() // 1000
 
         def note() -> None:

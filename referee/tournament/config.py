@@ -64,8 +64,8 @@ class LadderStart:
     """What a ladder starts with. Raises ValueError if a number is impossible."""
 
     earlier: tuple[Meetings, ...]
-    """What the earlier games of the ruleset in the league tell about each pair of bots that has met. The numbers of the bots are
-    positions in `TournamentConfig.bots`."""
+    """For each pair of bots that has met in the league under the ladder's ruleset: what these earlier games tell about the pair. The
+    numbers of the bots are positions in `TournamentConfig.bots`."""
     minutes: float
     """A run of the ladder ends at the first look after this many minutes, or when all planned games are played, if that is earlier."""
 
@@ -123,8 +123,8 @@ class TournamentConfig:
     seed: bytes | None = None
     """The seed in the file, 32 bytes. If it is None, the command that creates the tournament draws a seed."""
     bot_keys: tuple[str, ...] | None = None
-    """What messages call each of `bots`: the name of a command's argument, such as `BOT`. If it is None, messages use the keys of a
-    tournament file, as `entry_key` returns them. It is not stored."""
+    """The names of `bots` in messages: names of a command's arguments, such as `BOT`. If it is None, messages use the keys of a tournament
+    file, as `entry_key` returns them. It is not stored."""
 
     @property
     def games(self) -> int:
@@ -153,8 +153,8 @@ class TournamentConfig:
 def worker_count(cores: int, *, workers: int | None, cores_per_game: int, lanes: int | None) -> int:
     """Return how many workers a tournament gets on a machine with `cores` CPU cores.
 
-    The result is `workers`. If `workers` is None, the result is the number of workers that fit on the cores. If `lanes`
-    is not None, the result is at most `lanes`.
+    The result is `workers`. If `workers` is None, it is the number of workers that fit on the cores, but at least 1. In
+    both cases it is at most `lanes`, if `lanes` is not None.
     """
     count = workers or cores // min(cores_per_game, cores)
     return count if lanes is None else min(count, lanes)
@@ -195,7 +195,7 @@ def from_canonical_json(text: str) -> TournamentConfig:
 
     Raises UserError if this version of the referee does not know the format of the text or the algorithm of the schedule,
     and ValueError if the text is no configuration. An unknown key is an error, because this version cannot know what
-    it changes.
+    the key changes.
     """
     try:
         stored = AnyFormat.model_validate_json(text)
@@ -223,7 +223,7 @@ def describe_invalid(error: ValidationError) -> str:
 
 
 def plan_games(config: TournamentConfig) -> tuple[ScheduledGame, ...]:
-    """Return the planned schedule: all games that a stored configuration gives before the first game is played.
+    """Return the planned schedule: all games that a stored configuration makes before the first game is played.
 
     The commitment fixes these games. A tournament that stops early does not play all of them. Games of extensions are
     not planned.
@@ -293,7 +293,7 @@ def part_title(number: int) -> str:
 
 
 def count_rounds(config: TournamentConfig) -> int:
-    """Return how many rounds a tournament without balanced stages has, if it does not stop early and has no extension."""
+    """Return how many rounds a configuration makes, without extensions and without an early stop. No stage may be balanced."""
     return max(stage.matches for stage in config.stages)
 
 

@@ -254,8 +254,9 @@ class TournamentFile(StageTable):
 
     name: Name
     bots: Bots
-    """The bots. An entry with a slash in it or a dot at its start is a folder, relative to the folder of the tournament file. Any other entry
-    names a bot in the league. A table can give the bot another name and arguments. In a gauntlet the bots of this key are the field."""
+    """The bots. An entry with a slash in it or a dot at its start is a folder, relative to the folder of the tournament file. Any other
+    entry names a bot in the league. An entry that is a TOML table can also give the bot another name and more arguments. In a gauntlet
+    the bots of this key are the field."""
     format: Annotated[Format, Field(strict=False)] = Format.ROUND_ROBIN
     challengers: Annotated[Bots, Field(min_length=1)] | None = None
     """The challengers of a gauntlet, written like `bots`."""
