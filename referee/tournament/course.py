@@ -127,7 +127,8 @@ class Course:
     def stop(self) -> bool:
         """Stop a ladder at its newest look, and return True. For any other tournament do nothing, and return False.
 
-        `conduct` calls this when the minutes of a ladder are over, and `verify` for a stop that the results do not explain.
+        `conduct` calls this when the minutes of a ladder are over. `verify` calls it if a tournament has stopped at its newest
+        look, but the results are no reason to stop.
         """
         return False
 

@@ -226,10 +226,10 @@ async def enter_bots(
     """Return the bots of a tournament, in the order of its configuration.
 
     If an entry has a folder or a variant, the bot is copied into the league, and the copy is built. An entry without a folder names a bot of
-    the league. If it names no version, the newest version that is not retired is used, as in `check_bots`. Versions that
-    this call adds do not count. An entry with neither a folder nor a variant uses the copy in the league. With
-    `refreshes`, this copy is built again if needed. In a cluster `refreshes` is False, because the workers build copies
-    themselves.
+    the league. If it names no version, the newest version that is not retired is used, as in `check_bots`. All entries without a
+    folder are looked up before this call adds a version. An entry with neither a folder nor a variant uses the copy in the
+    league. With `refreshes`, this copy is built again if needed. In a cluster `refreshes` is False, because the workers build
+    copies themselves.
 
     Raises UserError if two entries are the same bot, or if a bot is retired. Raises UserError also if a copy does not fit the tournament,
     for example because the folder was changed after `check_bots`. Raises NotFoundError if the league does not have the bot of an entry

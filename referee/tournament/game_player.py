@@ -62,8 +62,8 @@ E = TypeVar("E", bound=BaseException)
 #
 # - waiting: the games of earlier portions are not finished yet.
 # - seating: each bot is started if necessary, and gets the start of the game. A bot that fails here forfeits.
-#   Exception: a process that has finished an earlier game may have ended unnoticed since then. So if it crashes here, and plays
-#   no other game that it is ready for, the bot first gets one new process without a forfeit.
+#   Exception: a process that has finished an earlier game may have ended unnoticed since then. So if it crashes here, and is ready
+#   in no other game, the bot first gets one new process without a forfeit.
 # - void: the referee or the machine has failed, for example because of a shortage. Or a bot has failed while it played several games.
 #   Then it is charged in only one of them, and the others are void. A void attempt charges no bot. The processes that have seen the deal
 #   are closed before the next attempt, which plays the game alone.
@@ -192,9 +192,10 @@ class GamePlayer:
     ) -> Sequence[GameTask]:
         """Return the games that are played at the same time.
 
-        Candidates are the first games that need not be played alone, as long as they do not have too many bots. With several candidates, all
-        their bots are started in this lane, except suspended bots, because the hello of a bot says how many games it can play. Hellos from
-        other lanes are not used: a resumed run may not have them, and would then choose other portions.
+        If the first game must be played alone, it is the only one. Otherwise such games are skipped, and the other games become candidates
+        in their order, until the next game would bring too many bots. With several candidates, all their bots are started in this lane,
+        except suspended bots, because the hello of a bot says how many games it can play. Hellos from other lanes are not
+        used: a resumed run may not have them, and would then choose other portions.
         """
         self.small_portion = None
         singles = singles | self._singles

@@ -74,7 +74,7 @@ class StoredSeat:
             events.add(game.apply(move.action))
 
     def _end_of_requests(self) -> int:
-        """Return the index of a move. At this move and later, the seat gets no request because of its forfeit.
+        """Return the index of the move from which on the seat gets no request because of its forfeit.
 
         Without a forfeit, return the number of moves. At the move of its forfeit, a bot got no request in three cases: it was not
         seated, its bank was empty, or its process failed before the request was sent. In the third case the rerun sends the
@@ -176,7 +176,7 @@ async def rerun(
         stored: the seat whose requests the bot gets.
         spec: the bot.
         launcher: starts the bot.
-        last_move: if the game has more than this many moves before a request, the request is not sent.
+        last_move: a request is sent only if the game has at most this many moves before it.
         logs: where to write what the bot prints; None for nowhere.
 
     After a `Forfeit` of the bot no request follows. Raises `Forfeit` if the bot does not start or is not ready for the game,

@@ -156,9 +156,9 @@ def _make_course(claim: Claim) -> Course:
 def _check_look(claim: Claim, course: Course, look: Look, checks: _GameChecks) -> str | None:
     """Check what happened at the next look of the course.
 
-    Return None if the tournament has stored the outcome of the look, or if the look changes nothing. If the outcome is not
-    stored yet, because the tournament is still running or was interrupted, return an error message. This alone is no
-    error: the caller raises the message only if a game after the look has a record.
+    Return None if the look changes nothing, or if an outcome of the look is stored; the caller compares the stored schedule
+    later. Return an error message if no outcome is stored yet, because the tournament is still running or was interrupted.
+    A missing outcome alone is no error, so the caller raises the message only if a game after the look has a record.
 
     Raises Difference in three cases: the tournament stopped early at a wrong look; it is finished, but a game before the look has
     no record; or the configuration makes no schedule.

@@ -69,8 +69,8 @@ class _Tables:
     """The rows of the database about the games of a tournament, or about all games if `tournament` is None.
 
     `games` has the summaries of the played games, by id. `check` finds wrong rows about these games. The constructor raises
-    Difference if `League.stray_games` returns a game that is not in `games`. Such a game was not played, or it has this
-    tournament in the table `results`, but not in the table `matches`.
+    Difference if `League.stray_games` returns a game that is not in `games`. Such a game has a fault but no result, or the
+    table `results` names this tournament for it, but the table `matches` does not.
     """
 
     def __init__(self, league: League, tournament: str | None) -> None:
@@ -146,7 +146,7 @@ def _check_faults(record: GameRecord, rows: list[ChargedFault]) -> None:
 
 
 def _comparable(fault: Fault) -> Fault:
-    """Return a fault in the form in which the table of faults and the record must agree.
+    """Return a fault as the table of faults can store it, to compare the table with the record.
 
     The table has no wall time and no batch size, so these get fixed values. The table stores texts as `escape_nul` returns them.
     """

@@ -97,7 +97,8 @@ def prepare_process(parent_pid: int, cores: AbstractSet[int] = frozenset()) -> N
         with suppress(OSError):
             os.set_inheritable(int(descriptor), int(descriptor) <= _STDERR)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # blocked while the process started
+    # the parent may have blocked SIGINT while this process started
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if cores:
@@ -113,7 +114,7 @@ def play_games(assignment: Assignment) -> AssignmentResult:
     """Play games of an assignment in this process. It may return before all games are played; see `Assignment.least_s`.
 
     Forfeits are counted from portion to portion, because they can suspend bots in later portions. Raises VoidGame as
-    `GamePlayer.play_portion` does, but only if no game was played.
+    `GamePlayer.play_portion` does, but only if no game of the assignment was played before.
     """
     worker, forfeits, singles = _WORKERS[0], assignment.forfeits, set(assignment.singles)
     monitor = worker.monitor  # measures the speed before the first game
