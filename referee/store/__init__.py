@@ -107,7 +107,7 @@ class StoredExtension(NewExtension):
 
 @dataclass(frozen=True, slots=True)
 class RoundProgress:
-    """How many games of a round are played. Rounds of several stages with the same number count as one round."""
+    """How many games of a round are played. Rounds with the same number in several stages count as one round."""
 
     round: int
     """Round number inside a stage, from 1."""

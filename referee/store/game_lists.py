@@ -1,4 +1,4 @@
-"""Find the played games that fit a `GameChoice`, and tell whether the deal of a game is played.
+"""Find the played games that fit a `GameChoice`, and tell whether all games with the deal of a game are played.
 
 The caller opens the transaction. Each public function implements the method of `League` with the same name.
 

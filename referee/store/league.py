@@ -147,10 +147,9 @@ class League:
         """Return a number that changes when something is written to the database.
 
         Test two marks only for equality, and only if they come from the same `League` object. If they differ, probably something
-        was written between the two calls. If they are equal, nothing was written, except in two cases. The mark of a file that
-        SQLite reads as immutable never changes; see `open_read_only`. The mark inside a `one_moment` context does not change
-        either, because reads there do not see what others write. This mark differs from all marks outside the
-        context. The method is much faster than reading a table.
+        was written between the two calls. If they are equal, nothing was written, unless the mark cannot change. It cannot change
+        if SQLite reads the file as immutable (see `open_read_only`), or inside a `one_moment` context, where reads do not see what
+        others write. The mark inside a context differs from all marks outside it. The method is much faster than reading a table.
         """
         return self._database.change_mark()
 
@@ -193,7 +192,7 @@ class League:
     # Bots and tournaments
 
     def add_version(self, name: str, choose: Callable[[list[StoredBot]], StoredBot]) -> StoredBot:
-        """Add the version of the bot `name` that `choose` returns, unless the league already has this version. Return the version.
+        """Let `choose` return a version of the bot `name`. Add the version, unless the league already has it, and return it.
 
         `choose` gets all versions of the bot, in the order in which they were submitted. From the time when these versions are
         read until the new one is added, no other process can add a bot. If `choose` raises an error, nothing is added, and the
@@ -289,8 +288,8 @@ class League:
         """Replace the games `old`, which are the last games of a stored tournament, by the games `new`.
 
         `new` must differ from `old`. The first game of `new` must have the index of the first game of `old`. Only the matches
-        from the first difference to the last one are replaced. Each look of a tournament may replace games, so this saves many keys.
-        Each written game needs a new key, PostgreSQL never uses a key again, and `columns` has only 24 bits for a key.
+        from the first difference to the last one are replaced, because keys are scarce. Each look of a tournament may replace
+        games, each written game needs a new key, PostgreSQL never uses a key again, and `columns` has only 24 bits for a key.
 
         Raises UserError if a game of the replaced matches has been played.
         """
@@ -366,9 +365,9 @@ class League:
             return queries.record(connection, game_id, self.where)
 
     def games(self, *, tournament: str | None = None) -> list[StoredGame]:
-        """Return summaries of the played games of one tournament, or of all if `tournament` is None.
+        """Return summaries of the played games of one tournament, or of all played games if `tournament` is None.
 
-        They are in the order of `results`, with free games last.
+        The summaries are in the order of `results`, with free games last.
         """
         with self._database.reading() as connection:
             return queries.games(connection, tournament)
@@ -420,7 +419,7 @@ class League:
     ) -> tuple[list[ListedGame], int]:
         """Return a page of the chosen games, the newest first, and the number of all chosen games.
 
-        This is fast with a hundred thousand games. `offset` is the number of newer games that are left out.
+        The page skips the newest `offset` games, and has at most `limit` games. This is fast with a hundred thousand games.
         """
         with self._database.reading() as connection:
             return game_lists.find_games(connection, choice, offset, limit)
@@ -440,8 +439,8 @@ class League:
     def is_deal_played(self, game_id: str) -> bool:
         """Return True if all games with the same deal as the game `game_id` are stored.
 
-        Before that, a replay would reveal the deal of games that are still to be played. Also return True for a game outside
-        tournaments. Raises NotFoundError if the league has no game with this id.
+        If one is missing, a replay would reveal its deal before it is played. Also return True for a game outside tournaments.
+        Raises NotFoundError if the league has no game with this id.
         """
         with self._database.reading() as connection:
             return game_lists.is_deal_played(connection, game_id, self.where)
@@ -482,9 +481,8 @@ class League:
         for a seat that has no row in `seats`.
 
         Args:
-            tournament: only games of this tournament; None for all games, free games included. If `results` and `matches`
-                contradict each other, it is enough that one of them names this tournament. For a row in `faults`, `matches`
-                must name it.
+            tournament: only games of this tournament; None for all games, free games included. In the first contradiction, a
+                game belongs to the tournament in `results` and to the one in `matches`. In the second, only `matches` counts.
         """
         with self._database.reading() as connection:
             return queries.stray_games(connection, tournament)
@@ -502,7 +500,7 @@ class League:
     def checkpoint(self, name: str) -> bytes | None:
         """Return the content of a checkpoint, or None if there is no checkpoint of this name.
 
-        The caller must test whether the content is outdated.
+        The caller must test whether the content is still valid.
         """
         with self._database.reading() as connection:
             return queries.checkpoint(connection, name)

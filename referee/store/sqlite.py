@@ -93,9 +93,9 @@ class Sqlite:
         )
 
     def explain(self, error: DatabaseError) -> str:
-        """Return the message of the driver as one line. Append "the disk is full" to "disk I/O error" if that is so.
+        """Return the message of the driver as one line. If the disk is full, append this to the message "disk I/O error".
 
-        SQLite often reports a full disk with this message only.
+        SQLite often reports a full disk only as "disk I/O error".
         """
         line = one_line(error)
         if line == "disk I/O error" and self._is_disk_full():

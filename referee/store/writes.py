@@ -95,7 +95,7 @@ def stop_early(connection: Connection, tournament: str, *, rounds: int, games: i
 def _last_end(of_matches: ColumnElement[bool]) -> ScalarSelect[int]:
     """Return a query for the latest end of a game, in the matches that fit `of_matches`.
 
-    The game that was stored last may have ended before others.
+    The query compares all ends, because the game that was stored last may have ended before others.
     """
     results = schema.results
     return (
