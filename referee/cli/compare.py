@@ -240,7 +240,7 @@ def challenge(
 
 
 class Field(NamedTuple):
-    """The current bots of a league that can play a ruleset."""
+    """The current bots of a league: those that can play a ruleset within the default limits, and those that cannot."""
 
     bots: tuple[str, ...]
     """`name@version` of each."""
@@ -249,9 +249,10 @@ class Field(NamedTuple):
 
 
 def find_field(store: League, ruleset: str, challenger: BotId | None = None) -> Field:
-    """Return which current bots of the league can play a ruleset, and which cannot. Skip all versions of the challenger.
+    """Return which current bots can play a ruleset within the default limits, and which cannot. Skip all versions of the challenger.
 
-    The current version of a bot is its newest one that is not retired. Raises UserError if the league's copy of a bot is gone.
+    The current version of a bot is its newest one that is not retired. If the ruleset is unknown, only the limits decide.
+    Raises UserError if the league's copy of a bot is gone.
     """
     active = {row.name: row for row in store.bots() if row.retired_at_us is None}
     roster = roster_of(store)

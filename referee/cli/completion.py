@@ -78,7 +78,7 @@ class CompletedCommand(TyperCommand):
         return []
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ARG002 - prescribed by Typer
-        """Return no parameters: `shell_complete` does their work."""
+        """Return no parameters, so that `shell_complete` completes every word."""
         return []
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:

@@ -178,8 +178,8 @@ def _choose_seat(record: GameRecord, bot: BotId, seat: int | None) -> int:
 def _find_version(league: League, record: GameRecord, bot: str, seat: int) -> StoredBot:
     """Return the version of a bot of the league that gets the requests.
 
-    This is the version that `bot` names. If `bot` is only a name, it is the version that played on the seat, or, if another
-    bot played there, the newest version of `bot` that is not retired.
+    This is the version that `bot` names. If `bot` is only a name, it is the version that played on the seat. If
+    another bot played there, it is the newest version of `bot` that is not retired.
     """
     own = record.seating[seat]
     return find_bot(league, str(own) if bot == own.name else bot)

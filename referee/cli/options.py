@@ -30,7 +30,10 @@ from referee.reports.formats import csv_text, find_fields, items_of, json_text
 from referee.rules.ruleset import RULESETS
 
 _SIMILAR = {"µ": "u", "×": "x", "·": ".", "…": "..."}
-"""ASCII texts that replace these characters if a stream cannot write them. Other characters become `\\xe9` or `\\u20ac`."""
+"""ASCII texts that replace these characters if a stream cannot write them.
+
+Braille characters become a space or `*`. All other characters become escapes such as `\\u20ac`.
+"""
 _BRAILLE = "\u2800\u28ff"
 """The first and the last Braille character. The first one is blank."""
 _FULL_WIDTH = 100_000
@@ -136,8 +139,7 @@ def _replace(char: str) -> str:
 class RowsPrinter:
     """Prints rows as a table, as JSON or as CSV, as the options of a command say.
 
-    A command creates the printer first and computes the rows later: the computation may take long, and a wrong option must
-    be refused before it.
+    A command creates the printer before it computes the rows, so that a wrong option is refused before a long computation.
 
     Args:
         row_type: the type of the rows.
@@ -335,7 +337,7 @@ MessagesOption = Annotated[
 
 def is_move_number(text: str) -> bool:
     """Return whether a text is a number of moves, as in `GAME:MOVE`."""
-    return text.isascii() and text.isdecimal() and len(text) < 10  # noqa: PLR2004 - far above the longest game
+    return text.isascii() and text.isdecimal() and len(text) < 10  # noqa: PLR2004 - no game has a billion moves
 
 
 def choose_logs(folder: Path | None, *, messages: bool) -> LogSettings | None:

@@ -274,7 +274,7 @@ def _make_clocks(limits: Mapping[str, float | str | None], no_limit_option: str)
 
 
 def _print_record(record: GameRecord, seed: str, position: Position | None) -> None:
-    """Print a record. Decisions and times do not include the moves before the `position`."""
+    """Print a record. The printed numbers of decisions and the printed times leave out the moves before the `position`."""
     if position is None:
         show_record(record)
         again = "To deal the same cards"

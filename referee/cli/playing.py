@@ -197,10 +197,11 @@ def play_to_end(
     Return False if the verdict about two bots is open, see `announce_verdict`.
 
     Raises typer.Exit if the tournament was interrupted, and RefereeError or OSError if it cannot go on. In these cases,
-    this function first prints the command that resumes the tournament. Without a cluster, it does not print the command
-    before a UserError, because the command would fail in the same way. The command is also printed if the database
-    fails while the tables, seeds or verdict are printed. If the tournament is finished by then, the command only prints
-    them.
+    this function first prints the `resume` command for the tournament. Without a cluster, it does not do so before a
+    UserError, because `resume` would fail in the same way.
+
+    The `resume` command is printed too if the database fails while the tables, seeds or verdict are printed. For a finished
+    tournament, `resume` plays no games, but prints the tables, seeds and verdict again.
     """
     out = settings.out
     try:

@@ -90,7 +90,7 @@ class LiveTable:
 
 
 _LAST_RESORT_S = 10.0
-"""This many seconds after the signal that ends a run at once, this process exits, whatever it still waits for."""
+"""Seconds from the second signal until this process exits, whatever it still waits for."""
 _AT_ONCE = 2
 """After this many signals, a run ends at once. After fewer, the games in play are finished first."""
 
@@ -101,8 +101,8 @@ class Interrupts:
     Inside the block, these signals raise no KeyboardInterrupt. This exception could come between any two instructions. If
     it came after a lock was taken, and before the `try` that releases the lock, the lock would stay locked.
 
-    If the block has not ended `_LAST_RESORT_S` after the second signal, this process exits without cleaning up, as if it
-    were killed; workers and bots end too. Otherwise a database that does not answer could block the event loop for ever.
+    If the block has not ended `_LAST_RESORT_S` seconds after the second signal, this process exits without cleaning up, as if
+    it were killed; workers and bots end too. Otherwise a database that does not answer could block the event loop for ever.
     """
 
     def __init__(self) -> None:
