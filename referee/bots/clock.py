@@ -34,9 +34,8 @@ CORE_WAIT_LIMIT_US = 2_000_000
 seconds are enough to get a core, because Linux reserves a part of every second for normal processes, even if real-time
 processes use the machine."""
 _RESERVE = 4
-"""A batch reserves time for each decision after its first one: this number times `PendingRequests._slowest_us`, but at most
-the limit of the decision. The reserved times of a batch add up to at most `BATCH_LIMIT_US`. So they limit how many
-decisions it has."""
+"""For each decision after its first one, a batch reserves this number times `PendingRequests._slowest_us`, but at most the
+limit of the decision. A batch gets no more decisions when its reserved times would add up to more than `BATCH_LIMIT_US`."""
 BATCH_LIMIT_US = 60_000_000
 """If a bot is silent for longer than the largest limit in its batch plus this time, the batch is overdue, even before the
 sum of the limits has passed. So a bot that hangs does not hold its core for long."""
@@ -152,7 +151,7 @@ class Batch:
     """
 
     expired = False
-    """True once the deadline has passed, until it is moved into the future."""
+    """Whether the batch is in a grace period, or has finished in one; see the states above."""
     cpu_at_deadline_ns: int | None = None
     """The bot's CPU time at the deadline; None before the deadline, or if all the bot's threads slept then."""
     last_reply_ns = 0
@@ -163,8 +162,8 @@ class Batch:
         self.written_ns = written_ns
         """When the clock of the batch started, in ns of the clock. The clock of a hello starts when the referee begins to
         start the bot. The clock of other requests starts when they are written. With a `batch_wait_us` in the bot's hello,
-        it starts earlier. The difference is how long requests have waited while the bot was not thinking, but at most
-        `batch_wait_us`. `credit` moves the start."""
+        it starts earlier, by the time that the session has waited for a core, but at most by `batch_wait_us`. `credit`
+        moves the start."""
         self.open = len(requests)
         """The number of requests to which the bot still has to reply."""
         self.sum_us = requests[0].limit_us
@@ -228,14 +227,15 @@ class PendingRequests:
         self.overdue: set[tuple[str, int]] = set()
         """Game id and decision number of each overdue request; the bot may still send a late reply to the request."""
         self.overdue_since_reply: set[tuple[str, int]] = set()
-        """Those requests of `overdue` that became overdue after the bot had last replied in time, in any game. A late reply
-        removes its request, and earlier requests of the same game."""
+        """The requests that became overdue after the last reply in time, whatever the game of this reply. They are all in
+        `overdue` too. A late reply removes its request from this set, and earlier requests of the same game."""
         self.batch: Batch | None = None
         """The batch that is written and not finished."""
         self._slowest_us: int | None = None
         """The mean time for a decision in the slowest batch of decisions so far, in microseconds; None before the first. The
-        mean is the time until the last reply, divided by the number of replies. In an overdue batch, the bot was still at
-        the next decision. So its limit, divided by one more than the number of replies, is also compared."""
+        mean is the time until the last reply, divided by the number of replies. An overdue batch also counts with its limit,
+        divided by one more than the number of its requests that were not open any more, because the bot was still at the
+        next decision."""
         self.missed = 0
         """How many batches in a row were overdue without any reply."""
         self._clock = clock

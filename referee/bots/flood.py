@@ -49,7 +49,7 @@ _REST_NS = 2_000_000_000
 _TRIAL_S = 0.02
 """How many seconds a bot runs alone in a trial."""
 _TRIALS = 3
-"""How many trials a bot has at most. They end early after a trial in which gRPC is not too busy."""
+"""How many trials a bot has at most. They end early if gRPC is not too busy in a trial, or does not become quiet after it."""
 _QUIET_S = 0.01
 """How many seconds to measure whether gRPC is quiet. It must be quiet before and after each trial, while all bots are stopped."""
 _QUIET_LIMIT_S = 0.5
@@ -201,8 +201,8 @@ class FloodWatch:
         """Search for flooders: stop all bots, let one after the other run alone, and charge those that flood.
 
         If gRPC does not become quiet, end the search. Then the remaining bots have no trial. A bot that is not needed now
-        (`Session.is_needed`) has no trial either, because it is also stopped without a search, unless it was asked to exit or
-        is being killed.
+        (`Session.is_needed`) has no trial either: such a bot is stopped even without a search. It runs only if it was asked
+        to exit or is being killed.
         """
         flooders = []
         with ExitStack() as stack:

@@ -145,7 +145,7 @@ class Inbox:
     def _find_request(self, game_id: str, number: int) -> PendingRequest | None:
         """Return the open request of a reply or a ready; None if there is none.
 
-        A request counts only when it is written. Before that, a bot can only have guessed its number.
+        A request that is not written yet is not returned, because the bot can only have guessed its number.
         """
         request = self._requests.pending.get(game_id)
         if request is None or request.number != number:

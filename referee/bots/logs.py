@@ -40,7 +40,7 @@ START_UP = "start-up"
 _MESSAGES_KIB = 64 << 10
 """The limit of a file with messages."""
 _UNSAFE = re.compile(r"[^\w.@+#-]+", re.ASCII)
-_TOKEN = "(left out)"  # noqa: S105 - replaces the token, because another program could play with it
+_TOKEN = "(left out)"  # noqa: S105 - replaces the token, with which another program could play as this bot
 Message = play_pb2.BotMessage | play_pb2.RefereeMessage
 
 
@@ -267,9 +267,9 @@ def _parse_bot_message(data: bytes) -> play_pb2.BotMessage | bytes:
 
 
 def _split(message: Message, games: Container[str]) -> Iterator[tuple[str, Message]]:
-    """Yield the part of a message for each of the `games` in it, with the game's id, and the rest, if any, with an empty id.
+    """Split a message into one part for each of the `games` in it and, if anything is left, one part for the rest.
 
-    An empty message is yielded with an empty id.
+    Each part comes with the id of its game; the rest has an empty id. An empty message is yielded whole, with an empty id.
     """
     parts: defaultdict[str, Message] = defaultdict(type(message))
     for field, value in message.ListFields():

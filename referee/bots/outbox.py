@@ -183,7 +183,7 @@ class Outbox:
                 return
 
     def limit_write(self, limit_us: int) -> None:
-        """Call `on_unread` if the current write takes too long. The caller calls this when a batch is overdue.
+        """Call `on_unread` if the current write takes too long. Call this method when a batch is overdue.
 
         A bot that does not read its stream blocks the write, and nothing else limits the time of a write.
 

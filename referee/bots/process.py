@@ -100,7 +100,7 @@ class BotProcess:
         self.max_games = 1
         """How many games the bot can play at once; the bot says this in its hello."""
         self.games = 0
-        """How many games the bot plays now, plus the games for which a pool has reserved this process. Change it by `change_games`."""
+        """For how many games this process is reserved, also those that the bot plays now. Change it by `change_games`."""
         self._counted_cpu_s = self._cpu_per_game_s = 0.0
         self.has_played = False
         """Whether a game of the process has ended. The bot may have forfeited it."""
@@ -388,7 +388,7 @@ class BotProcess:
             self._launched.scheduler.override(self._held or self._leaving)
 
     async def shut_down(self, *, goodbye: bool) -> Shutdown:
-        """Ask the process to exit, and return how it reacted. It kills nothing: call `stop` afterwards.
+        """Ask the process to exit, and return how it reacted. This method kills nothing, so call `stop` afterwards.
 
         Args:
             goodbye: True to send the goodbye and wait for at most `GOODBYE_S`, False to send SIGTERM and wait for

@@ -47,8 +47,9 @@ _OPTIONS = (
     ("grpc.max_concurrent_streams", 8),
     ("grpc.max_allowed_incoming_connections", CONNECTIONS),
     ("grpc.so_reuseport", 0),
-    # By default gRPC closes a connection after a few pings too many. But after it has read many pings at once, closing the
-    # connection takes seconds of CPU time. So gRPC counts no pings, and `FloodWatch` finds the bots that send too many.
+    # By default gRPC closes a connection after a few pings that came too soon. But after it has read many pings at once,
+    # closing the connection takes seconds of CPU time. So gRPC counts no pings, and `FloodWatch` finds the bots that send
+    # too many.
     ("grpc.http2.max_ping_strikes", 0),
     # A stopped bot cannot reply to gRPC's pings and settings. By default gRPC would disconnect the bot after a minute.
     ("grpc.keepalive_time_ms", _NEVER_MS),
@@ -251,8 +252,8 @@ class ReachableServer:
         If the system does not say which program is connected, return the bot of the server; see `open_connections`.
 
         After the bot's hello, the time for searches is limited (`_SEARCH_SHARE`), because on some machines a search in all
-        TCP connections takes 10 ms, and no other bot's reply is read meanwhile. If this time is used up, return an unknown
-        sender, who is never charged.
+        TCP connections takes 10 ms, and the event loop reads no replies meanwhile. If this time is used up, return an
+        unknown sender, who is never charged.
         """
         began_ns = time.monotonic_ns()
         grown_ns = self._credit_ns + int(_SEARCH_SHARE * (began_ns - self._credited_ns))

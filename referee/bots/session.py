@@ -73,8 +73,8 @@ MAX_BATCH_WAIT_US = 1_000_000
 # connecting or thinking:
 #
 #     NORMAL    from the start of the program to its hello, and while thinking
-#     IDLE      otherwise, while the bot plays a game (NORMAL with pondering), and after the missed deadline of a decision,
-#               until the late reply comes or `LATE_REPLY_LIMIT_S` have passed
+#     IDLE      otherwise, while the bot plays a game (NORMAL with pondering). Also without a game, after the missed deadline
+#               of a decision, until the late reply comes or `LATE_REPLY_LIMIT_S` have passed
 #     STOPPED   otherwise: before the first game, and between games
 #
 # `_update_scheduling` sets `NORMAL` before the clock of a batch starts. It ends `NORMAL` before the caller sees the
@@ -284,9 +284,9 @@ class Session:
         """Close the session and raise an error in all callers that await a reply. A second call has no effect.
 
         If the bot plays several games, a `Forfeit` is charged in only one of them, and the others are void. The charged
-        game is chosen by chance among the games in which a caller awaits a reply. But a bot that fails at the start of a game
-        may get a new process without any charge. So the games that wait for a ready are candidates only if the bot is ready
-        in no game. If there is no candidate, the next game that starts, asks for a decision or becomes void is charged.
+        game is chosen by chance among the games in which a caller awaits a reply. But if the charged game is just starting, its
+        caller may replace the process and charge nothing. So the games that wait for a ready are candidates only if the bot
+        is ready in no game. If there is no candidate, the next game that starts, asks for a decision or becomes void is charged.
         """
         if self.failure is not None:
             return
