@@ -1,8 +1,9 @@
 """Create a cgroup for each program, to limit its memory, processes and CPU time.
 
 A hierarchy is a tree of cgroups that Linux shows as folders. A controller limits or counts one resource. In version 1
-of cgroups each hierarchy has its own controllers. In version 2 a single hierarchy has all controllers. A machine may
-use both versions at once. `find_hierarchies` finds the hierarchies in which the referee can create cgroups.
+of cgroups each hierarchy has its own controllers. In version 2 a single hierarchy has all controllers that version 1
+does not use. A machine may use both versions at once. `find_hierarchies` finds the hierarchies in which the referee can
+create cgroups.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ last request for memory before a kill is at most eight pages. It fails, so it is
 stay slightly below the limit."""
 _REMOVAL_LIMIT_S = 2.0
 _TCP_BYTES = 64 << 20
-"""The limit for the buffers of TCP sockets, which version 1 does not count as memory."""
+"""The limit for the buffers of TCP sockets in version 1. Only version 2 counts these buffers as memory."""
 _SANDBOX_MIB = 16
 """Memory that is added to the program's limit, because bubblewrap and `init.py` are in the cgroup too."""
 
@@ -111,7 +112,7 @@ class _Mount:
 def _read_mounts(proc: Path) -> dict[frozenset[str], list[_Mount]]:
     """Return the mounts of version 2, and of the hierarchies of version 1 with a controller in `_CONTROLLERS_V1`.
 
-    The key is the set of these controllers of the hierarchy; for version 2 it is the empty set.
+    The key is the set of those controllers in `_CONTROLLERS_V1` that the hierarchy has; for version 2 it is empty.
     """
     mounts: dict[frozenset[str], list[_Mount]] = {}
     for line in _read_own(proc / "mountinfo"):
@@ -144,7 +145,7 @@ def _find_delegated_folder(own: Path, wanted: set[str]) -> tuple[Path | None, se
     parent, which a service manager may have delegated to it.
 
     If neither folder gives a controller, returns `own` and an empty set, because new cgroups can still be frozen and
-    killed. If no cgroup can be created, returns None and an empty set.
+    killed. If in addition no cgroup can be created in `own`, returns None and an empty set.
     """
     for folder in (own, own.parent) if wanted else ():
         trial = folder / _trial_name()
@@ -163,7 +164,7 @@ def _find_delegated_folder(own: Path, wanted: set[str]) -> tuple[Path | None, se
 
 
 class Cgroups:
-    """Creates the cgroups of one process of the referee, and removes cgroups that killed referees have left.
+    """Creates cgroups for the programs of one referee process, and removes cgroups that killed referees have left.
 
     Args:
         hierarchies: the folders in which to create cgroups. Each controller is in at most one of the folders.
@@ -347,9 +348,7 @@ def _limit_memory(part: Hierarchy, size: int) -> None:
         (part.folder / "memory.limit_in_bytes").write_text(str(size))
         with suppress(FileNotFoundError):  # this kernel does not count swap
             (part.folder / "memory.memsw.limit_in_bytes").write_text(str(size))
-        with suppress(
-            OSError
-        ):  # not all kernels have this limit; version 2 counts the buffers as memory
+        with suppress(OSError):  # not all kernels have this limit
             (part.folder / "memory.kmem.tcp.limit_in_bytes").write_text(str(_TCP_BYTES))
     else:
         (part.folder / "memory.max").write_text(str(size))
@@ -373,8 +372,8 @@ def _find_shortage(part: Hierarchy) -> MemoryShortage | None:
 
     `oom_kill` counts each killed process, whichever limit was reached. In version 2, `oom` counts only how often a request
     for memory was about to fail because of the limit of this cgroup or of a cgroup below it. Linux's
-    `admin-guide/cgroup-v2.rst` describes these counters. In version 1 the peak decides, because there is no such
-    counter: `memory.memsw.failcnt` stays 0 on Linux 6.18.
+    `admin-guide/cgroup-v2.rst` describes these counters. Version 1 has no counter like `oom`, and its
+    `memory.memsw.failcnt` stays 0 on Linux 6.18. So in version 1 the peak decides.
     """
     numbers = _read_numbers(part.folder / _OOM_FILES[part.version])
     if not numbers.get("oom_kill"):

@@ -246,7 +246,7 @@ async def _try_user_ids(cgroups: Cgroups) -> Isolation | tuple[str, str]:
     Raises Shortage as `probe` does.
     """
     if os.geteuid() != 0:
-        return "the referee is not root", "run the referee as root; a stronger rung is better"
+        return "the referee is not root", "run the referee as root, or better, use a stronger rung"
     try:
         results = await probe(UidLauncher(cgroups))
         return Isolation(Rung.UID, results, controllers=_controllers(cgroups))

@@ -81,7 +81,7 @@ class RunningProgram(Protocol):
 
     @property
     def scheduler(self) -> Scheduler:
-        """Sets when the process tree gets a core. All methods of this class also work while the tree is stopped."""
+        """Sets when the process tree gets a core. All methods of `RunningProgram` also work while the tree is stopped."""
         ...
 
     def terminate(self) -> None:
@@ -233,8 +233,8 @@ class Launcher(Protocol):
     ) -> RunningProgram:
         """Start a program in `folder` with exactly this environment.
 
-        All paths must be absolute. The default of `limits` is `DEFAULT_LIMITS`. The shim, the cgroup and the
-        resource monitor all get these limits.
+        All paths must be absolute. The default of `limits` is `DEFAULT_LIMITS`. The launcher passes the limits
+        to the shim or, in a sandbox, to `init.py`, also to the resource monitor, and to the cgroup if there is one.
 
         Raises `Forfeit` (no_start) if the program is missing or cannot be executed. Raises `VoidGame` if the
         machine lacks resources or the isolation cannot be set up.

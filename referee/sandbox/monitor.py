@@ -38,7 +38,7 @@ all their memory.
 _ENDED_PER_PROCESS = 16
 """The number of orphan processes that end between two checks may be at most this multiple of the limit of processes."""
 _IDLE_PERIODS = 10
-"""An idle program is checked only once in this many periods."""
+"""A program that is not in use is checked only once in this many periods."""
 
 
 class CurrentUsage(NamedTuple):

@@ -352,9 +352,9 @@ class ProcessTrees:
     def _find_owner_by_search(self, child: int) -> int | None:
         """Return the owner as `_owner` does, by the user id, the mark or the command line of the child.
 
-        The sweeper of another process of the referee belongs to no program. It has the command line of a sweeper, and the
-        same limit in place of a mark as this process, usually no limit. A child with this command line and another limit imitates
-        a sweeper.
+        The sweeper of another process of the referee belongs to no program. It has the command line of a sweeper. Its
+        limit RLIMIT_LOCKS is no mark, but equal to the limit of this process, usually `unlimited`. A child with this
+        command line and another limit imitates a sweeper.
         """
         owner = self._find_owner_by_identity(child)
         if owner is not None:
@@ -379,7 +379,7 @@ def read_proc_file(path: str) -> bytes:
     """Return the content of a small file in /proc, in half the time that a file object takes.
 
     If the file is larger, return its first 64 KiB. A process can make its `cmdline` and `environ` as large as its address
-    space, without memory of its own (PR_SET_MM_MAP of prctl). psutil reads these files whole, also for the name of
+    space, even if it uses hardly any memory (PR_SET_MM_MAP of prctl). psutil reads these files whole, also for the name of
     a process, so never use psutil for the name, the arguments or the environment of a process that is not the referee's.
 
     Raises OSError if the process is gone, or if this process may not read the file.
@@ -441,7 +441,7 @@ def _read_mark(pid: int) -> int:
 
 
 def _read_marked_limit(pid: int) -> bytes:
-    """Return the resource limit that can be a mark, usually `unlimited`; empty if the process is gone."""
+    """Return the hard limit RLIMIT_LOCKS, which is a mark or usually `unlimited`; empty if the process is gone."""
     try:
         words = read_proc_file(f"/proc/{pid}/limits").partition(_MARK_LINE)[2].split(None, 2)
     except OSError:

@@ -96,7 +96,8 @@ class SandboxLauncher:
     async def _start(self, program: ProgramSpec, resources: SandboxResources) -> SandboxedProgram:
         """Start the shim, and return before the program runs.
 
-        Raises VoidGame if the sandbox cannot be set up or the machine lacks a resource, and Forfeit if the shim cannot be started for another reason.
+        Raises VoidGame if the sandbox cannot be set up or the machine lacks a resource. Raises Forfeit if the shim cannot
+        be started for another reason.
         """
         try:
             words, options = self.prepare_command(program, resources)
