@@ -127,7 +127,7 @@ class MachineRow:
     speed: Annotated[float, Column("speed", right=True, show=decimal(0), drop=2)]
     """Mean `Machine.speed` in all games of the machine, whatever their ruleset. If a tournament is selected, only its games count."""
     noise: Annotated[float | None, Column("noise", right=True, show=percent)]
-    """Mean `Machine.noise` in those of these games that have a known noise. None if there is no such game."""
+    """Mean `Machine.noise` in these games. Games without a known noise do not count. None if no game has a known noise."""
     bot: Annotated[str, Column("bot", wrap=True)]
     games: Annotated[int, Column("games", right=True)]
     """Number of games of the bot on the machine."""
@@ -190,8 +190,8 @@ class CollusionRow:
     """Points per game of `bot` in the matches with `other`, beyond what its strength and the usual effects of all its
     opponents explain."""
     limit: Annotated[float | None, Column("limit", right=True, show=decimal(2), drop=3)]
-    """The excess that unlike styles can explain: 1.5 standard deviations of a bot's points in a game, or more if the
-    other pairs have large excesses too. None if there are too few other pairs to estimate it."""
+    """The largest excess that different styles of play can explain: 1.5 standard deviations of a bot's points in a game, or
+    more if the other pairs have large excesses too. None if there are too few other pairs to estimate it."""
     hint: Annotated[bool, Column("hint", show=lambda yes: "suspicious" if yes else "")]
     """True if the excess is above `limit`, and surely above 1.5 standard deviations of a bot's points in a game. `Surely`
     means with a confidence of 95 % for all pairs together."""

@@ -238,9 +238,9 @@ def judge_games(
 def find_judged_tournament(league: League, choice: GameFilter) -> TournamentState | None:
     """Return the tournament that gives the verdicts about the selected games; None if there is no such tournament.
 
-    If a tournament is selected, it is the candidate. Else the candidate is the tournament that has games; if a ruleset is
-    selected, the tournament must also have a stage with this ruleset. If several tournaments fit, or none, there is no
-    candidate. The candidate gives the verdicts if its configuration has `until`.
+    If a tournament is selected, it is the candidate. Else all tournaments that have games are considered. If a ruleset is
+    selected, those without a stage with this ruleset are left out, but a damaged one stays, because its stages are not known.
+    If exactly one tournament is left, it is the candidate. The candidate gives the verdicts if its configuration has `until`.
 
     Raises UserError for an unknown tournament or ruleset. Also raises all errors of `find_state`.
     """
@@ -363,7 +363,9 @@ def transitivity_rows(ruleset: str, test: Transitivity) -> tuple[TransitivityRow
 
 
 def name_deviations(analysed: Mapping[str, Analysis]) -> Iterator[str]:
-    """Yield a sentence for each ruleset in which one number misleads. It names at most `_NAMED` pairs that deviate surely.
+    """Yield a sentence for each ruleset in which one number per bot surely does not explain the results.
+
+    The sentence names at most `_NAMED` pairs that deviate surely.
 
     Args:
         analysed: the analysis of the games of each ruleset, by the name of the ruleset.
@@ -376,7 +378,7 @@ def name_deviations(analysed: Mapping[str, Analysis]) -> Iterator[str]:
 def describe_tests(analysed: Mapping[str, Analysis]) -> Iterator[str]:
     """Yield the result of the test for each ruleset as text.
 
-    If one number misleads, the text is the sentence of `name_deviations` with the p value.
+    If `name_deviations` has a sentence for the ruleset, the text is this sentence with the p value.
     """
     for ruleset, analysis in analysed.items():
         test = analysis.transitivity

@@ -25,7 +25,7 @@ from referee.store.league import League
 from referee.web.cache import NotReadyError, end_of_delay_s, note_outdated_input
 
 _MANY = 2_000
-"""More games take more than half a second to rate."""
+"""Rating more than this number of games takes more than half a second."""
 _HEAD_START_S = 0.5
 """A long computation begins after this delay, so that the page that needs it is sent first."""
 _TAIL = 1_000
@@ -126,9 +126,9 @@ class BackgroundRatings:
     def _begin(
         self, games: ResultColumns, analysed: dict[str, Analysis], patience_s: float | None
     ) -> Computation | None:
-        """Return the running computation, even if it rates other games. If none runs, return the finished one for `games`, or start it.
+        """Return the newest computation if it still runs, even for other games, or if it rates `games`. Otherwise start one.
 
-        Return None if it may not start yet (see `DELAY_FACTOR`).
+        Return None if a new computation may not start yet (see `DELAY_FACTOR`).
         """
         with self._lock:
             latest = self._latest

@@ -110,9 +110,9 @@ def games_page(views: LeagueViews, links: Links, choice: GameChoice, number: int
 def game_page(views: LeagueViews, links: Links, game_id: str) -> Page:
     """Return the page of a stored game: result, faults and replay. Raises NotFoundError if there is no such game.
 
-    If the record is damaged, or if its replay must not be shown yet, the page says so. A report has no page of a game whose replay must
-    not be shown yet. In a report, the value `board` is what `board_data` returns, or None if the record is damaged. On a server, it is
-    always None.
+    If the record is damaged, or if the replay must not be shown yet, the page says so. The second case occurs only on a server,
+    because a report has no pages of such games. In a report, the value `board` is what `board_data` returns, or None if the record
+    is damaged. On a server, `board` is always None.
     """
     values: dict[str, Any] = {"game_id": game_id, "head": None, "log": None, "board": None}
     values |= {"board_file": links.board(game_id), "linked": True}
@@ -216,7 +216,10 @@ class RulesetPart:
 
 @dataclass(frozen=True, slots=True)
 class SeedCommitment:
-    """The commitment of a tournament without its extensions, or of one extension, and the seed if it is public."""
+    """The commitment of one part of a tournament, and the seed of this part if it is public.
+
+    A part is either the tournament without its extensions, or one extension.
+    """
 
     title: str
     commitment: str
@@ -259,7 +262,7 @@ def download(views: LeagueViews, file: str) -> tuple[bytes, str]:
             `.pairs.json` and `.zip`.
 
     Raises NotFoundError for another ending, for an unknown tournament, and for an archive that the page does not offer.
-    Raises NotReadyError if there are no ratings after `views.patience_s`.
+    Raises NotReadyError if `LeagueViews.ratings` or `LeagueViews.pairs` returns None.
     """
     name, _, ending = file.rpartition(".")
     if ending == "zip":

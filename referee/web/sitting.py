@@ -103,7 +103,7 @@ class ShownGame:
         return True
 
     def has_news(self, moves: int, decision: int) -> bool:
-        """Return True if there is something that the page does not have. The arguments are those of `Sitting.news`."""
+        """Return True if the page lacks something, or if the game is over. The arguments are those of `Sitting.news`."""
         number = 0 if self._request is None else self._request.number
         is_dealt = self._start is not None and moves < 0
         return (

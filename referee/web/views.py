@@ -226,7 +226,7 @@ class LeagueViews:
     def pairs(self, choice: GameFilter) -> tuple[PairRow, ...] | None:
         """Return one comparison of every two bots, ruleset by ruleset; see `Analysis.pairs`.
 
-        Return None if after `self.patience_s` seconds there are no ratings, or another thread still makes the comparisons.
+        If they cannot be made in time, return outdated ones, or None if there are none; see `_get_if_ready`.
         """
 
         def make() -> tuple[PairRow, ...]:
@@ -244,8 +244,7 @@ class LeagueViews:
     def judge(self, choice: GameFilter) -> Judgement | None:
         """Return the verdicts about the bots of the selected games.
 
-        Return None if after `self.patience_s` seconds there are no ratings that the verdicts need, or another thread still makes
-        the verdicts.
+        If they cannot be made in time, return outdated ones, or None if there are none; see `_get_if_ready`.
         """
 
         def make() -> Judgement:
@@ -297,7 +296,7 @@ class LeagueViews:
         return None if histories is None else history_rows(histories.get(bot, {}))
 
     def history_share(self, choice: GameFilter) -> float:
-        """Return the share of the games that the computation for `history` has rated."""
+        """Return how far the computation for `history` is; see `HistoryKeeper.share`."""
         return self._history_keeper(choice).share
 
     def _history_keeper(self, choice: GameFilter) -> HistoryKeeper:
