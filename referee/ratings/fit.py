@@ -59,7 +59,9 @@ def fit(
     precision = settings.sigma**-2
     first, second = pairs[:, 0], pairs[:, 1]
     rows, bots = np.arange(len(pairs)), priors.shape[1]
-    signs = np.zeros((len(pairs), bots))  # 1 for the first bot of each pair, -1 for the second, 0 for others
+    signs = np.zeros(
+        (len(pairs), bots)
+    )  # 1 for the first bot of each pair, -1 for the second, 0 for others
     signs[rows, first], signs[rows, second] = 1, -1
     skills = priors.copy() if start is None else np.broadcast_to(start, priors.shape).copy()
     for _ in range(_STEPS):
