@@ -39,8 +39,8 @@ _CHUNK = 2_000_000
 If an array for all resamples would be larger, the resamples are divided among several calls of `fit`.
 """
 _OFTEN = 3
-"""`Analysis.centre` takes the largest set of bots that beat each other, and leaves out a bot if it ranked above other bots
-of this set in fewer than this many matches, or below other bots of this set in fewer than this many. This rule is not
+"""`Analysis.centre` takes the largest set of bots that beat each other. A bot of this set stays only if it ranked above other
+bots of the set in at least this many matches, and below other bots of the set in at least this many. This rule is not
 applied if fewer than two bots would stay, or if no two bots beat each other."""
 _UNLIMITED = 0.5
 """Here, "beat" means directly or over a chain of bots. If b beat a, but a did not beat b, the probability that a is better
@@ -212,7 +212,7 @@ class Analysis:
 
     @ComputedOnce
     def transitivity(self) -> Transitivity:
-        """Whether one number per bot explains the results."""
+        """The test of whether one number per bot explains the results."""
         return Transitivity(self.results.bots, self._sums, self._settings)
 
     @ComputedOnce
@@ -343,7 +343,7 @@ class Analysis:
     def _lead(self, first: int, second: int) -> tuple[Floats, Floats, Certainty]:
         """Return the (1,) lead of the first bot in rating, the (B, 1) leads in the resamples, and their certainty.
 
-        The `Certainty` assumes as many matches as the bot with fewer matches has played.
+        The number of matches in the `Certainty` is that of the bot with fewer matches.
         """
         lead = self.ratings[[first]] - self.ratings[[second]]
         drawn = self._resampled_ratings[:, [first]] - self._resampled_ratings[:, [second]]
@@ -452,11 +452,11 @@ class Analysis:
         return centred
 
     def _resampled_deviations(self, values: Floats) -> Floats:
-        """Return (B, n) by how much the mean points per game of each bot differ between each resample and all games.
+        """Return the (B, n) mean points per game of each bot in each resample, minus those in all games.
 
-        They do not contain the effect of the opponents. In a resample, a bot can have stronger or weaker opponents than in
-        all games. But the schedule fixes the opponents, so they cause no uncertainty. Therefore only the residuals of
-        `OpponentEffects` are resampled.
+        These differences do not contain the effect of the opponents. In a resample, a bot can have stronger or weaker
+        opponents than in all games. But the schedule fixes the opponents, so they cause no uncertainty. Therefore only the
+        residuals of `OpponentEffects` are resampled.
 
         Args:
             values: (M, n) the sum of the points of each bot in each match.

@@ -24,7 +24,7 @@ from referee.result_columns import NOBODY, Ints, ResultColumns
 _VERSION = 2
 """Version of the rating algorithm. It is part of the digest; raise it when the algorithm changes."""
 _SAVE_DISTANCES = (0, 64, 1024, 16_384)
-"""Distances between the states of a checkpoint and the last game, in games.
+"""Least distances between the states of a checkpoint and the last game, in games.
 
 Games can be stored in another order than that of the schedule. If a game is stored late, a state with later games
 of the schedule can no longer be used. A state that has only earlier games can still be used.
@@ -187,8 +187,8 @@ def _number_by_occurrence(names: tuple[str, ...], numbers: Ints) -> tuple[list[s
     """
     backwards = numbers.ravel()[::-1]
     first = np.full(len(names) + 1, len(backwards))  # the last item is for NOBODY, which is -1
-    # If an index is written several times, numpy keeps the last value. `backwards` begins with the last occurrence, so
-    # the last value is the first occurrence.
+    # If an index is written several times, numpy keeps the value that is written last. Because of the reversed order,
+    # this is the position of the first occurrence.
     first[backwards] = np.arange(len(backwards))[::-1]
     order = np.argsort(first[:-1], kind="stable")
     order = order[first[order] < len(backwards)]

@@ -47,7 +47,8 @@ class LuckFigures:
     At tables of two seats, a match counts only if the same two bots have more than one whole match.
     """
     deviation: float
-    """The square root of the variance. The points of two seats of a game differ by 1.41 times this value (root mean square)."""
+    """The square root of the variance. The difference between the points of two seats of a game has a root mean square of
+    1.41 times this value."""
     hand: Estimate
     """Share caused by the hand and the seat, whichever bot has them."""
     bots: Estimate

@@ -307,8 +307,8 @@ class Certainty:
     """Compute intervals of F figures. A figure from fewer than two matches gets no interval.
 
     In all methods, `drawn` is (B, F) the value of each figure in each resample. All methods except
-    `percentile_intervals` use only the spread of `drawn`, so a constant may be subtracted from all items of `drawn` for
-    a figure.
+    `percentile_intervals` use only the spread of `drawn`. For these methods, all items of `drawn` for one figure may be
+    shifted by the same constant.
     """
 
     matches: Floats

@@ -4,9 +4,9 @@ A `Judge` gives all verdicts of the project: those of `ratings compare` and `sta
 those that end a tournament early. So `confidence` and `margin` mean the same everywhere.
 
 - The allowed error is 1 - `confidence`. It is divided equally among all pairs of neighbours.
-- For the verdict *equal*, a single test adds up the shares of the neighbours in a ruleset, and divides the sum among all
-  pairs of its bots. It does so because the tested games also decide which bots are neighbours, and neighbours have the
-  closest fits.
+- For the verdict *equal*, a single test adds up the allowed errors of all pairs of neighbours in a ruleset, and divides
+  the sum among all pairs of bots of this ruleset. It does so because the tested games also decide which bots are
+  neighbours, and neighbours have the closest fits.
 - If there are several looks, a boundary divides the share of a pair among them; see below. How much is known about a pair
   at a look depends on how many matches its two bots have played before this look.
 - A verdict is final: once a look has found a bot ahead, or two bots equal, later looks do not test these two bots again.
@@ -169,7 +169,7 @@ class Verdicts:
         return _judge(self._test, ruleset, analysis, (first, second), self.final)
 
     def needed_chance(self, ruleset: str, bot: str, other: str) -> float:
-        """Return the probability of a lead that the test of this look needs to find one of the two bots ahead."""
+        """Return the least probability of a lead with which the test of this look finds one of the two bots ahead."""
         return self._test.needed_chance(ruleset, bot, other)
 
 
@@ -343,7 +343,7 @@ def _find_bound(leads: Floats, weights: Floats, deviation: float, spent: float) 
 def _place_nodes(bound: float, finest: float) -> tuple[Floats, Floats]:
     """Return the nodes and the weights of an integral over all leads below `bound`, by the rule of Gauss and Legendre.
 
-    The nodes are closer than `finest`, the least standard deviation by which a lead changes from one look to the next.
+    Adjacent nodes are closer than `finest`. This is the smallest `deviation` (see `_find_bound`) of all looks.
     """
     width = bound - _LOWEST
     nodes, sizes = np.polynomial.legendre.leggauss(max(_LEAST_NODES, ceil(2 * width / finest)))

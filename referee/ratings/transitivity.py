@@ -60,7 +60,10 @@ _NEGLIGIBLE = 1e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviationFigures:
-    """How often a bot ranks higher than another one, and how often the fit predicts that it does."""
+    """How often a bot ranks higher than another one in decided comparisons, and how often the model predicts it.
+
+    The model predicts it from skills that are fitted to the decided comparisons only.
+    """
 
     bot: str
     """The bot of the pair that ranks higher more often than predicted."""
@@ -72,7 +75,7 @@ class DeviationFigures:
     share: Estimate
     """Share of the decided comparisons in which `bot` ranked higher; each has the weight 2 / seats."""
     predicted: float
-    """The share that the fit predicts."""
+    """The share that the model predicts."""
     sure: bool
     """True if the pair surely deviates. If one number per bot explains the results, the chance that it is True for one or
     more pairs is at most 5 %."""
@@ -128,7 +131,7 @@ class Transitivity:
         return self.p_value is not None and self.p_value <= 1 - CONFIDENCE
 
     def pairs(self) -> tuple[DeviationFigures, ...]:
-        """Return the pairs with decided comparisons, those that deviate most surely first."""
+        """Return the pairs with decided comparisons, sorted by deviation in standard errors, the largest first."""
         decided, won = sum_over_matches(self._decided), sum_over_matches(self._won)
         matches = (self._decided > 0).sum(axis=0).astype(np.float64)
         resampling = Resampling.from_matches(self._decided.shape[0])
@@ -183,7 +186,7 @@ class Transitivity:
 
     @ComputedOnce
     def _flipped(self) -> Floats:
-        """(B, P) `_Model.deviations` with a random sign of each match or group; B is 0 if no test is possible."""
+        """(B, P) like `_Model.deviations`, but enlarged, and with a random sign for each match or group; B is 0 if no test is possible."""
         degrees_left = self._comparisons - self._model.rank
         if degrees_left <= 0 or len(self._pairs) <= self._model.rank:
             return np.zeros((0, len(self._pairs)))
@@ -235,17 +238,19 @@ class _Model:
         """(P,) phi / (Phi (1 - Phi)) for the lead of each pair.
 
         This factor, times the number of comparisons that the first bot won beyond the expected number, is the derivative
-        of the log-likelihood by the lead."""
+        of the log-likelihood with respect to the lead."""
         rows = np.arange(len(pairs))
         # how the lead of each pair changes with the skill of each bot, and with the factor of the link
         design = np.zeros((len(pairs), bots + 1))
         design[rows, first], design[rows, second] = 1 / scale, -1 / scale
         design[:, bots] = lead**3
         self._scores = self.score_weight[:, None] * design
-        """(P, n + 1) like `score_weight`, but for the derivative by each skill, and in the last column by the factor of the link."""
+        """(P, n + 1) factors like `score_weight`, but for the derivative with respect to each skill. The last column is for the factor
+        of the link."""
         density = self.score_weight * self.expected * ndtr(-lead)
         self._response = (decided * density)[:, None] * design
-        """(P, n + 1) the derivative of the expected number of won comparisons by each skill, and by the factor of the link."""
+        """(P, n + 1) the derivative of the expected number of won comparisons with respect to each skill. The last column is for the
+        factor of the link."""
         information = self._scores.T @ self._response
         precisions = np.full(bots + 1, settings.sigma**-2)
         precisions[bots] = _LINK_DEVIATION**-2

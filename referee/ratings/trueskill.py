@@ -104,12 +104,13 @@ class Model:
 def _shrinkage(
     compute: Callable[[float, float], float], lead: float, margin: float, inside: float
 ) -> float:
-    """Return by which fraction a result reduces the variance of a lead: the function W of TrueSkill.
+    """Return the fraction by which a result reduces the variance of a lead: the function W of TrueSkill.
 
     The fraction is at least 0 and below 1. If two ratings are about 38 standard deviations apart, the probability of the result
     or of its opposite is too small for a float, and the library raises FloatingPointError or computes an impossible
     value. In this case the function returns the limit of W: 0 for a nearly certain result, and 1 - 1 / inside² for a nearly
-    impossible one. If the lead is near a bound of the range that the result allows, `inside` is small and the library is exact.
+    impossible one. With the default `Settings`, a small `inside` never leads to this limit, because the library is exact for a
+    lead near a bound of the range that the result allows.
 
     Args:
         compute: the function of the library.

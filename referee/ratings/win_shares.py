@@ -38,10 +38,10 @@ _UNLIKE = 2.0
 """For each bot, `_combine` computes the squared difference between its own estimate and the estimate from all bots, divided
 by the variance of its own estimate. If the mean of these values exceeds this limit, the design effects count as unlike. If all
 bots have the same design effect, the mean is about 1. With the limit 2, the intervals of plain round robins are up to 2 %
-wider than without a limit."""
+wider than if the design effects never counted as unlike."""
 _NEGLIGIBLE = 1e-6
-"""Adjacent matches of a bot are compared in the number of seats and in the strength of the opponents. If the squared
-differences add up to at most this, they come only from rounding."""
+"""`_estimate_variances` sorts the matches of a bot, and compares the opponents of adjacent matches: their number and their
+strength. If the squared differences add up to at most this, they come only from rounding."""
 
 
 def win_share_intervals(sums: MatchSums) -> list[Estimate]:
