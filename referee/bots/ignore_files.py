@@ -24,9 +24,9 @@ IGNORE_FILE = ".gitignore"
 MAX_IGNORE_BYTES = 64 << 10
 """The largest size of a `.gitignore` file."""
 _MAX_RULES, _MAX_STARS = 1000, 3
-"""The most lines in a `.gitignore` file, and the most runs of `*` in a line. The time to test a path by a line grows
-quickly with the number of these runs: with three runs it is at worst about a second. A test cannot be interrupted, so
-the CPU time is checked only after it."""
+"""The most lines in a `.gitignore` file, and the most sequences of `*` in a line (`**` is one sequence). The time to
+test a path by a line grows quickly with the number of these sequences: with three it is at worst about a second. A
+test cannot be interrupted, so the CPU time is checked only after it."""
 _MAX_RULES_S = 10.0
 """The most CPU time to parse all `.gitignore` files of a folder and to test all its paths by their rules."""
 _STARS = re.compile(r"\*+")
@@ -167,7 +167,7 @@ def _match_whole(regex: re.Pattern[str]) -> re.Pattern[str]:
     """Change a regular expression of `pathspec` so that `fullmatch` works with it.
 
     `pathspec` uses `search`, so a rule that matches a folder also matches each path below this folder. Here a rule must
-    match the whole path. That is enough, because an ignored folder is skipped with all its content, as in git. A regular
-    expression without `^`, such as that of `*`, may begin anywhere in the path.
+    match the whole path. That is enough, because an ignored folder is skipped with all its content, as in git. If a
+    regular expression has no `^`, as for the rule `*`, its match may begin anywhere in the path.
     """
     return regex if regex.pattern.startswith("^") else re.compile(f"(?s:.*){regex.pattern}")

@@ -89,7 +89,7 @@ def debug(
             "--seat",
             min=0,
             help="The number of the seat. By default the seat of the version that BOT names. If BOT names no version,"
-            " or one that did not play in the game, the seat of the bot with the same name.",
+            " or a version that did not play in the game, it is the seat of the bot with the same name.",
         ),
     ] = None,
     league: LeagueOption = DEFAULT_LEAGUE,

@@ -133,7 +133,9 @@ class RungChoice(NamedTuple):
 
 
 def choose_rung(ctx: typer.Context, option: str | None, key: Rung | None) -> RungChoice:
-    """Return the rungs for a tournament, from the `option` `--isolation` and from the `key` of the tournament.
+    """Return the rungs for a tournament.
+
+    `option` is the value of `--isolation` or of its environment variable. `key` is the rung that the tournament names.
 
     A rung that the user typed replaces the key. A rung from the environment variable counts for this run only. It replaces a
     missing or weaker key, but not a stronger one, because a variable that was set for other commands must not weaken

@@ -278,10 +278,11 @@ def collusion(
 ) -> None:
     """Show whether bots do better together than strength and styles explain: a hint at collusion, no proof.
 
-    A model predicts the points of a bot from its strength and from the usual effect of its opponents. The column
-    `excess` shows by how many points per game the bot exceeds the prediction when the other bot plays too. Different
-    styles can cause an excess without cooperation. So the column `hint` marks a pair only if its excess is surely above
-    1.5 standard deviations of a bot's points in a game, and unusually large compared with the excesses of the other pairs.
+    A model predicts the points of a bot from its strength and from the usual effect of its opponents. Each row
+    is about two bots. The column `excess` shows by how many points per game the first one exceeds the prediction when
+    the second one plays too. Different styles can cause an excess without cooperation. So the column `hint` marks a pair
+    only if its excess is surely above 1.5 standard deviations of a bot's points in a game, and unusually large compared
+    with the excesses of the other pairs.
 
     The results cannot show why a pair is unusual. Even a clear hint may come from different styles, so read the games.
     Collusion is also possible without a hint, because the test does not find small help, help in many pairs at once, or

@@ -46,7 +46,7 @@ CONNECT_S = 8.0
 """Timeout in seconds for connecting to a scheduler."""
 _RETRY_S = 1.0
 _MAX_FAILED_STARTS = 3
-"""`referee worker` ends when a worker process has ended during its start in this many starts in a row. Fewer such starts prove
+"""`referee worker` gives up after this many starts in a row in which a worker process ended. Fewer such starts prove
 nothing, because the process may have been killed by a person, or by the kernel for lack of memory."""
 _UNREACHABLE = (CommClosedError, ConnectionError, TimeoutError)
 """The errors of a connection that was closed or not made."""
@@ -205,7 +205,7 @@ async def check_scheduler(address: str, security: Security | None) -> None:
 
 async def _find_reason(address: str, error: Exception) -> str:
     """Return one line that says why no scheduler can be reached at an address. `error` is the error of Dask."""
-    # after the timeout in `check_scheduler` the chain ends with a CancelledError, which is no Exception
+    # after the timeout in `check_scheduler`, the last cause is a CancelledError, which is no Exception
     *_, cause = (each for each in _list_causes(error) if isinstance(each, Exception))
     if not isinstance(cause, OSError):
         tls = " with TLS" if address.startswith("tls:") else ""
@@ -257,8 +257,8 @@ async def serve(
         say: called with a sentence when the workers are started, and when they have ended.
 
     Raises UserError if no scheduler can be reached at the first check. Raises RefereeError if an OSError prevents the start of the
-    workers. If it is only known that a worker process ended during its start, raises RefereeError after `_MAX_FAILED_STARTS` such
-    starts in a row. A start that fails because the connection was lost is always repeated.
+    workers. If the error says only that a worker process ended during its start, raises RefereeError after
+    `_MAX_FAILED_STARTS` such starts in a row. A start that fails because the connection was lost is always repeated.
     """
     await check_scheduler(address, security)
     failed_starts = 0
@@ -400,7 +400,7 @@ async def prepare(
         client: the connection to the scheduler.
         address: the address of the worker.
         request: what the worker needs to know.
-        pack: returns the archive of a bot (`name@version`), as `Workshop.pack` does.
+        pack: returns the files of a bot (`name@version`) in a tar archive, as `Workshop.pack` does.
 
     Raises UserError if the worker cannot play the tournament. If the worker or the scheduler is gone, raises an error for which
     `is_loss` returns True. After any other error, such as OSError for a full disk, the worker may be able to play later.

@@ -49,7 +49,7 @@ class Settings:
     tau: float = 0.0
     """Uncertainty that is added before each game. It is 0, because a version of a bot does not change."""
     draw_probability: float = 0.1
-    """Probability that two equally strong bots tie, if they are next to each other in rank.
+    """Probability that two equally strong bots tie in a game, if no other bot ranks between them.
 
     In simulated games, the share of ties was between 0 (ruleset duel) and 0.18 (ruleset classic, with the sample bot greedy
     in all five seats). All constants but tau have the default values of the library, so `trueskill.TrueSkill(tau=0)`
@@ -106,11 +106,13 @@ def _shrinkage(
 ) -> float:
     """Return the fraction by which a result reduces the variance of a lead: the function W of TrueSkill.
 
+    A lead is the difference between the performances of two seats.
+
     The fraction is at least 0 and below 1. If two ratings are about 38 standard deviations apart, the probability of the result
     or of its opposite is too small for a float, and the library raises FloatingPointError or computes an impossible
     value. In this case the function returns the limit of W: 0 for a nearly certain result, and 1 - 1 / inside² for a nearly
-    impossible one. With the default `Settings`, a small `inside` never leads to this limit, because the library is exact for a
-    lead near a bound of the range that the result allows.
+    impossible one. This limit would be wrong for an `inside` near 0. With the default `Settings`, it is not used there,
+    because the library is exact for a lead near a bound of the range that the result allows.
 
     Args:
         compute: the function of the library.

@@ -151,7 +151,7 @@ def _find_programs(links: Sequence[socket.socket], expected: int) -> list[int | 
 def _find_tcp_programs(links: Sequence[socket.socket], expected: int) -> list[int | None]:
     inodes = _inodes_by_ends()
     files = [inodes.get((_name_peer(link), _strip_ipv6(link.getsockname()))) for link in links]
-    # a file is None if no open socket has these two ends, because the other end is closed
+    # an item of `files` is None if the other end of the connection is closed
     found: dict[str | None, int | None] = {None: None}
     for pid in (expected, *PROCESS_TREES.list_pids(expected)):
         try:

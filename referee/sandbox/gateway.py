@@ -10,9 +10,10 @@ The gateway looks up the addresses of an allowed host itself. It connects to no 
 multicast address, whatever name leads there.
 
 If the machine's operator has set a proxy (`https_proxy`, `http_proxy`), the gateway passes the name of an allowed host on
-to the proxy, and the proxy looks up the address. Hosts that are not allowed are refused in this case too. Of the allowed
-hosts, the gateway then refuses only `localhost`, names below it, and hosts that are given as an IP address of these four
-kinds. The proxy decides where all other names lead. Hosts in `no_proxy` are reached without the proxy.
+to the proxy, and the proxy looks up the address. Hosts that are not allowed are refused in this case too. The
+gateway then refuses an allowed host only if it is `localhost`, a name that ends in `.localhost`, or a loopback,
+link-local, unspecified or multicast address. The proxy decides where all other names lead. Hosts in `no_proxy` are
+reached without the proxy.
 
 The gateway does not read TLS, so a program can also reach other sites that the servers of an allowed host serve.
 """
@@ -45,8 +46,8 @@ _CONNECT_LIMIT_S = 10.0
 _LEADS_TO_LOCAL = "leads to a loopback, link-local, unspecified or multicast address"
 _HOST = re.compile(r"[a-z0-9._:-]{1,255}")
 _HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[^\r\n\0]*")
-"""Matches a header on one line. If a plain request has any other line, the whole request is refused without a reply, because
-servers could read such a line differently."""
+"""Matches a header on one line. If a plain request (GET or HEAD) has a header of any other form, it is refused
+without a reply, because a server could read this header in another way than the gateway."""
 _DROPPED_HEADERS = {
     *(b"connection", b"host", b"keep-alive", b"proxy-authorization", b"proxy-connection"),
     *(b"content-length", b"te", b"trailer", b"transfer-encoding", b"upgrade"),

@@ -3,8 +3,8 @@
 A program could block the referee in two ways while the referee reads the program's output:
 
 - If the output came through a UNIX socket, the program could send file descriptors too, and the kernel would close them in
-  the referee. Closing a TCP socket with the option SO_LINGER takes as long as the program has chosen. So the output goes
-  through a pipe, which carries no descriptors.
+  the referee. If one of them is a TCP socket with the option SO_LINGER, that can take as long as the program has
+  chosen. So the output goes through a pipe, which carries no descriptors.
 - If a program calls `splice` or `sendfile` from an empty socket into a pipe, the call waits for data, and meanwhile holds the
   lock of the pipe. Then each call that reads or closes the pipe waits too, even in non-blocking mode. That can last until the
   program is killed. So each pipe has a thread of its own, and nothing else reads or closes the pipe.
@@ -25,7 +25,8 @@ from queue import SimpleQueue
 _CHUNK_BYTES = 1 << 16
 """The most bytes that are read at once; as many as a pipe holds."""
 _PAUSE_S = 0.001
-"""Seconds to wait after each chunk, so that a program that prints without end takes little time from the others."""
+"""Seconds to wait after each chunk, so that a program that prints without end takes little CPU time from other threads and
+programs."""
 
 
 @contextmanager

@@ -32,9 +32,9 @@ def find_toolchains(program: str, path: str) -> list[Path]:
     """Return the toolchains that a sandbox shows to a program, as folders and files outside of /usr.
 
     Args:
-        program: the name or path of the program. A name is looked up in PATH. The folders of the files that
-            `_follow_links` finds for it are searched for toolchains too, like the folders of PATH. A path
-            (with a slash) adds no folder.
+        program: the name or path of the program. A name is looked up in PATH. `_follow_links` finds
+            the files behind it; their folders are searched for toolchains too, like the folders of PATH. If the
+            program is given as a path (with a slash), no folder is added to those of PATH.
         path: the value of PATH in the program's environment.
     """
     folders = [Path(folder) for folder in path.split(os.pathsep) if folder.startswith("/")]
@@ -115,10 +115,10 @@ def _installations(folder: Path) -> Iterator[Path]:
 
 
 def _installation(folder: Path) -> Iterator[Path]:
-    """Yield the installation that contains `folder`, or else `folder` itself.
+    """Yield the installation that contains `folder`. If there is none, or if it is private, yield `folder` itself.
 
-    `folder` is also yielded if the installation is private. For a virtual environment, also yield the installation of its
-    interpreter. Never yield a private folder; see `_is_private`.
+    For a virtual environment, also yield the installation of its interpreter. Never yield a private folder; see
+    `_is_private`.
     """
     prefix = folder.parent
     if folder.name == "shims" and not _is_private(prefix):

@@ -1,13 +1,13 @@
-"""Give each program a user id of its own, kill its user's processes, and remove what this user leaves behind.
+"""Give each program a user id of its own, kill the processes with this id, and remove what they leave behind.
 
 A referee that is root locks an id before it gives the id to a program. The lock is a file in a folder that only root
 can enter, so no program can take the lock. The kernel frees the lock when the referee's process ends, so a killed
 referee leaves no lock behind. If it leaves processes behind, no program gets their id until they have ended.
 
-Where the kernel refuses a private view of the files (`private_options` in `start`), for instance in a container
-without CAP_SYS_ADMIN, a program on the rung `uid` shares the folders for temporary files with all users. So when the
-program is gone, `UserIdLease.remove_leftovers` removes what the program's user has left there, and the shared memory,
-semaphores and message queues of this user.
+A program on the rung `uid` shares the folders for temporary files with all users if the kernel refuses a private view of
+the files (`private_options` in `start`), for instance in a container without CAP_SYS_ADMIN. So when the program is gone,
+`UserIdLease.remove_leftovers` removes what the program's user has left there, and the shared memory, semaphores and
+message queues of this user.
 """
 
 from __future__ import annotations

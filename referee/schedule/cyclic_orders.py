@@ -7,9 +7,8 @@ The module searches for good orders of many matches at once. For each pair of bo
 bot is the left neighbour of the first bot. The cost is the sum of the squares of these counts; it is smallest
 if the counts differ by one at most. A pass goes through the matches. It gives each match the order that makes the cost
 lowest, while the orders of all other matches stay. If several orders make it lowest, the search selects one of
-them at random, because this leads out of most dead ends. In some passes, a few matches get a random order instead. The
-orders after each pass are compared, and also the orders at the start if there are any. Those with the lowest cost are the
-result.
+them at random, because this leads out of most dead ends. In some passes, a few matches get a random order instead. Of
+the orders at the start (if there are any) and the orders after each pass, those with the lowest cost are the result.
 
 The search uses `Random.random` with a fixed seed. Python guarantees the sequence of these numbers, so the
 orders are the same on all machines.
@@ -143,7 +142,7 @@ class _Search:
                 self._met[places[pair]] += 1
 
     def run(self, options: Sequence[Sequence[int]], effort: int, *, chance: float = 0) -> list[int]:
-        """Return the number of a cyclic order for each match, and count the neighbours.
+        """Return the number of a cyclic order for each match. Then `_met` counts the neighbours in these orders too.
 
         Args:
             options: the numbers of the cyclic orders that each match may have.
@@ -170,7 +169,7 @@ class _Search:
     def _pass(
         self, in_turn: Iterable[int], options: Sequence[Sequence[int]], chance: float
     ) -> None:
-        """Give each match a new order, and update the numbers of neighbours.
+        """Choose the order of each match anew, and update `_met`.
 
         Args:
             in_turn: the numbers of the matches.
@@ -204,15 +203,18 @@ class _Search:
         return (self._kinds - more) * times**2 + more * (times + 1) ** 2
 
     def _places(self, table: BotTable) -> list[int]:
-        """Return a list with one entry for each pair of bots of a table: its position in `_met`. `_pairs` numbers the pairs."""
+        """Return the position in `_met` of each pair of bots of a table.
+
+        The index in the returned list is the number of the pair in `_pairs`.
+        """
         return [bot * self._bots + other for bot in table for other in table]
 
 
 class _BlockSearch(_Search):
     """Search for the cyclic orders of base blocks.
 
-    It counts only the difference between a bot and its left neighbour. When the blocks are moved around the circle, all pairs
-    of bots with the same difference become neighbours equally often.
+    It counts how often each difference between a bot and its left neighbour occurs, not each pair. When the blocks are
+    moved around the circle, all pairs of bots with the same difference become neighbours equally often.
     """
 
     def __init__(self, blocks: Sequence[BotTable], bots: int) -> None:
@@ -220,5 +222,8 @@ class _BlockSearch(_Search):
         self._bots, self._kinds, self._met = bots, bots - 1, [0] * bots
 
     def _places(self, table: BotTable) -> list[int]:
-        """Return a list with one entry for each pair of bots of a block: their difference. `_pairs` numbers the pairs."""
+        """Return the difference of each pair of bots of a block.
+
+        The index in the returned list is the number of the pair in `_pairs`.
+        """
         return [(other - bot) % self._bots for bot in table for other in table]

@@ -34,13 +34,14 @@ def count_meetings(bots: int, tables: Sequence[BotTable]) -> Meetings:
 def assign_bots(before: Meetings, played: Sequence[int], tables: Sequence[BotTable]) -> list[int]:
     """Return the bot for each position of a stage. A position is a number in the tables of the stage; there is one for each bot.
 
-    A bot with fewer matches in the stages before gets a position with more matches in this stage. In the first stage, the
-    lower number comes first among bots with equally many matches before, and among positions with equally many matches in
-    this stage. In later stages, these equal bots and positions are shuffled, with the same seed each time.
+    A bot with fewer matches in the stages before gets a position with more matches in this stage. In the first stage,
+    bots with equally many matches before, and positions with equally many matches in this stage, stay in the order of their
+    numbers. In later stages, these equal bots and positions are shuffled, with the same seed each time.
 
     Then the function swaps the positions of two bots, again and again. The two bots must have had equally many matches
-    before, or have positions with equally many matches. The function always makes the swap that most reduces the sum of
-    the squared numbers of meetings of all pairs. It stops when no swap reduces this sum, or when `_EFFORT` is used up.
+    before, or have positions with equally many matches. For each pair, the function squares the number of meetings,
+    before and in this stage together. It always makes the swap that most reduces the sum of these squares. It stops when
+    no swap reduces this sum, or when `_EFFORT` is used up.
 
     Args:
         before: how often the bots have met in the stages before.

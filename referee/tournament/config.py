@@ -93,7 +93,8 @@ class TournamentConfig:
     lanes: int | None
     """Number of lanes; None if the file does not give it. Then `create_tournament` chooses the number of lanes."""
     games_in_flight: int | None = None
-    """The most games that a lane plays at the same time; None for as many as the bots can hold, at most `MAX_IN_FLIGHT`."""
+    """The most games that a lane plays at the same time; None for as many as the bots can play at once, at
+    most `MAX_IN_FLIGHT`."""
     clocks: Clocks
     scale_clocks: bool = False
     """Whether each worker scales the time to think by the speed of its machine; see `Clocks.scale`."""
@@ -123,8 +124,8 @@ class TournamentConfig:
     seed: bytes | None = None
     """The seed in the file, 32 bytes. If it is None, the command that creates the tournament draws a seed."""
     bot_keys: tuple[str, ...] | None = None
-    """The names of `bots` in messages: names of a command's arguments, such as `BOT`. If it is None, messages use the keys of a tournament
-    file, as `entry_key` returns them. It is not stored."""
+    """What messages call the entries of `bots`: the names of a command's arguments, such as `BOT`. If it is None, messages
+    use the keys of a tournament file, as `entry_key` returns them. It is not stored."""
 
     @property
     def games(self) -> int:
@@ -216,7 +217,10 @@ def from_canonical_json(text: str) -> TournamentConfig:
 
 
 def describe_invalid(error: ValidationError) -> str:
-    """Return the first reason why a JSON text does not fit its model, in one line: `KEY: KEY: reason`."""
+    """Return the first reason why a JSON text does not fit its model, in one line: `KEY: KEY: reason`.
+
+    The keys lead to the error.
+    """
     first = error.errors(include_url=False)[0]
     reason = "unknown key" if first["type"] in _UNKNOWN_KEY else first["msg"]
     return "".join(f"{key}: " for key in first["loc"]) + reason

@@ -85,7 +85,7 @@ class Workers:
         on_worker_lost: Callable[[str], None],
         hang_timeout_s: float = HANG_TIMEOUT_S,
     ) -> None:
-        self.stretch_s = 0.0  # each stretch has one bundle, because sending takes no time
+        self.stretch_s = 0.0  # one bundle for each stretch: sending takes no time, so more bundles would save none
         self._settings = settings
         self._on_worker_lost = on_worker_lost
         self._hang_timeout_s = hang_timeout_s
@@ -136,7 +136,7 @@ class Workers:
         return ()
 
     def drain(self) -> None:
-        """See `WorkerGroup`. Here no call of `submit` waits for a worker."""
+        """Do nothing: here no call of `submit` waits for a worker that can play. See `WorkerGroup`."""
 
     async def aclose(self) -> None:
         """End all bots and workers. A worker that does not end by itself is killed.
