@@ -301,7 +301,7 @@ def test_every_bench_is_listed():
 
 
 def test_every_bench_finds_what_it_imports():
-    """Nothing else runs the benches, so only this test notices that a name of the project has changed."""
+    """No other test runs most benches, so only this one notices if a name that they import changes."""
     names = {path.stem for path in (ROOT / "tests" / "bench").glob("bench_*.py")}
     names.remove("bench_train")  # needs libraries that the tests do not install
     done = subprocess.run(

@@ -1,7 +1,7 @@
 """Search for tables at which all bots play, and all pairs of bots meet, about equally often.
 
-This search makes the tables that neither `designs` nor `cyclic_tables` can make. It cuts the schedule into parts. A part
-has so many matches that all bots can play equally often in it; only the last part may have fewer. The search has two steps:
+This search makes the tables that neither `designs` nor `cyclic_tables` can make. It cuts the schedule into parts. All parts
+except the last have the same number of matches. With this number, all bots can play equally often. The search has two steps:
 
 1. A greedy choice fills the tables: the next bot is always one that has played least. This step fixes how
    often each bot plays in each part of the schedule.

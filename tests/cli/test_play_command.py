@@ -160,7 +160,7 @@ def test_game_that_cannot_be_stored_is_shown_before_the_error(here, monkeypatch,
 
 @pytest.mark.usefixtures("played")
 def test_league_that_cannot_be_opened_after_the_game_is_no_bad_input(here, monkeypatch):
-    """So it is too if a PostgreSQL server has stopped during the game."""
+    """The same holds if a PostgreSQL server stops during the game."""
     monkeypatch.setattr("referee.store.database._TRY_S", 0.0)
     play = play_command.play_free_game
 

@@ -118,7 +118,7 @@ def test_gains_are_symmetric_and_a_bot_gains_nothing_against_itself(games):
 
 
 def test_leads_within_one_deviation_do_not_decide_who_plays():
-    """Else a bot that did badly by chance would rarely play again. The gains differ only by how much a match of unequal bots tells."""
+    """Else a bot that did badly by chance would rarely play again. Such gains differ only because a match of unequal bots tells less."""
     deviation = np.sqrt(2)  # of each lead
     close = Beliefs(np.array([25.0, 25, 25, 25 - deviation]), np.eye(4), SETTINGS).gains()
     far = Beliefs(np.array([25.0, 25, 25, 25 - 3 * deviation]), np.eye(4), SETTINGS).gains()
