@@ -73,6 +73,14 @@ class Cluster:
             assert time.monotonic() < end, "no game was stored"
             time.sleep(0.05)
 
+    def wait_for_nannies(self):
+        """Wait until each `referee worker` command has reached the scheduler: it ends if its first attempt fails."""
+        end = time.monotonic() + ENOUGH_S
+        while not all(psutil.Process(each.pid).children() for each in self.nannies):
+            self.check_nannies()
+            assert time.monotonic() < end, "a command did not reach the scheduler"
+            time.sleep(0.05)
+
     def list_workers(self):
         found = []
         for nanny in self.nannies:
@@ -98,6 +106,7 @@ class Cluster:
     def kill_scheduler(self):
         """Kill the scheduler while the driver plays: a driver that still starts would wait for the next scheduler."""
         self.wait_for_games()
+        self.wait_for_nannies()
         self.scheduler.kill()
         self.scheduler.wait()
         self.scheduler = self.start(scheduler(self.here, self.port))
