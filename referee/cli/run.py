@@ -250,7 +250,10 @@ def _select_isolation_again(
 
 
 def _newest_unfinished(store: League) -> str:
-    unfinished = [row.name for row in store.tournaments() if row.stored < row.games]
+    rows = store.tournaments()
+    if not rows:
+        raise UserError(f"{store.where}: the league has no tournaments; there is none to resume")
+    unfinished = [row.name for row in rows if row.stored < row.games]
     if not unfinished:
         raise UserError(f"{store.where}: every tournament is finished; there is none to resume")
     return unfinished[-1]

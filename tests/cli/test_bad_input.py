@@ -9,6 +9,8 @@ import signal
 import pytest
 from real_runs import SAMPLE_BOTS, SEED, place
 
+from referee.store.league import League
+
 GOOD = {
     "name": '"cup"',
     "ruleset": '"classic"',
@@ -282,6 +284,15 @@ def test_missing_league_is_refused(here, command):
         here,
         *command,
         says="league: there is no league here; `referee tournament run FILE` makes one, or choose another with --league",
+    )
+
+
+def test_resume_in_a_league_without_tournaments_is_refused(here):
+    League.open(here.folder / "league", create=True).close()
+    done = here.referee("tournament", "resume")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (
+        done.stderr == "referee: league: the league has no tournaments; there is none to resume\n"
     )
 
 
