@@ -293,8 +293,10 @@ class Lanes:
         if error is not None:
             losses = self._losses[stretch.lane] = self._losses.get(stretch.lane, 0) + 1
             if losses >= MAX_LOSSES:
+                first, last = stretch.games[0].game_id, stretch.games[-1].game_id
+                games = first if first == last else f"games of a lane from {first} to {last}"
                 raise RefereeError(
-                    f"the worker was lost {losses} times in a row while it played {stretch.games[0].game_id};"
+                    f"the worker was lost {losses} times in a row while it played {games};"
                     f" the last time: {error}"
                 ) from error
         self._busy.remove(stretch.lane)

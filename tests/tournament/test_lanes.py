@@ -167,6 +167,16 @@ def test_a_bundle_that_loses_its_worker_three_times_stops_the_run():
         lanes.put_back(lanes.take(0), LOST)
 
 
+def test_error_about_a_lost_stretch_names_its_first_and_its_last_game():
+    lanes = make_lanes(schedule())
+    for _ in range(MAX_LOSSES - 1):
+        lanes.put_back(lanes.take(0), LOST)
+    stretch = lanes.take(0, games=3)
+    first, _, last = (game.game_id for game in stretch.games)
+    with pytest.raises(RefereeError, match=f"it played games of a lane from {first} to {last}; "):
+        lanes.put_back(stretch, LOST)
+
+
 def test_stretch_that_only_waited_is_given_again_without_counting_the_loss():
     lanes = make_lanes(schedule())
     for _ in range(MAX_LOSSES - 1):
