@@ -73,7 +73,11 @@ class LadderStart:
         for each in self.earlier:
             if not 0 <= each.first < each.second:
                 raise ValueError(f"earlier: {each.first} and {each.second} are no pair")
-            if not 0 <= each.better <= each.compared < _MOST_COMPARED:
+            if not each.compared < _MOST_COMPARED:
+                raise ValueError(
+                    f"earlier: compared: {each.compared} is not less than {_MOST_COMPARED:.0f}"
+                )
+            if not 0 <= each.better <= each.compared:
                 raise ValueError(f"earlier: better: {each.better} is not from 0 to {each.compared}")
         if not self.minutes > 0:
             raise ValueError("minutes must be more than 0")

@@ -186,11 +186,11 @@ def test_configuration_is_stored_and_read_back(tmp_path):
         ({"earlier": (Meetings(0, 1, 2, 3),)}, "earlier: better: 3 is not from 0 to 2"),
         (
             {"earlier": (Meetings(0, 1, float("nan"), 0),)},
-            "earlier: better: 0 is not from 0 to nan",
+            "earlier: compared: nan is not less than 1000000000",
         ),
         (
             {"earlier": (Meetings(0, 1, 1e12, 0),)},
-            "earlier: better: 0 is not from 0 to 1000000000000",
+            "earlier: compared: 1000000000000.0 is not less than 1000000000",
         ),
         ({"earlier": (Meetings(1, 1, 2, 1),)}, "earlier: 1 and 1 are no pair"),
         ({"earlier": (Meetings(-1, 1, 2, 1),)}, "earlier: -1 and 1 are no pair"),
