@@ -188,7 +188,7 @@ class Comparison:
         elif lead.high is not None:
             details += f", 95 % interval below {lead.high:+z.2f}"
         probability, needed = distinct_percents(self.verdict.chance, self.needed, 1)
-        is_direct = self.verdict.chance >= self.condition.confidence
+        is_direct = self.verdict.chance >= self.needed
         sure = (
             f"{chance(self.verdict.chance)} sure"
             if is_direct

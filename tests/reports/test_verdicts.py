@@ -122,6 +122,11 @@ def compare(verdict, chance, *, bot="a@1", low=-1.0, high=5.0, meetings=8):
             "basic: a@1 is better than b@1, because of the verdicts about other bots (a@1 minus",
             "ahead",
         ),
+        (
+            compare(Verdict.AHEAD, 0.96),  # above the confidence, but less than the test needs
+            "basic: a@1 is better than b@1, because of the verdicts about other bots (a@1 minus",
+            "ahead",
+        ),
     ],
 )
 def test_verdict_is_a_sentence_and_a_row(comparison, sentence, verdict):
