@@ -390,8 +390,8 @@ def _find_keys(model: type[BaseModel], table: Sequence[int | str]) -> list[str]:
 
 
 def is_text(model: type[BaseModel], key: str) -> bool:
-    """Return True if `model` allows a text as the value of the dotted key `key`."""
-    *table, last = (part.strip() for part in key.split("."))
+    """Return True if `model` allows a text as the value of the dotted key `key`. Parts of the key may have quotes."""
+    *table, last = (part.strip(" \t\"'") for part in key.split("."))
     for part in table:
         field = model.model_fields.get(part)
         inner = None if field is None else next(_models_in(field.annotation), None)

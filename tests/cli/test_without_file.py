@@ -133,6 +133,7 @@ def test_text_that_looks_like_a_number_needs_no_quotes():
     for setting, key, value in (
         ("clocks.bank=30", "clocks", {"bank": "30"}),
         ("clocks . bank = 30", "clocks", {"bank": "30"}),
+        ('"clocks".bank=30', "clocks", {"bank": "30"}),
         ("clocks.bank='30'", "clocks", {"bank": "30"}),
         (f"seed={'1' * 64}", "seed", "1" * 64),
         (f"seed={'1' * 62}e1", "seed", f"{'1' * 62}e1"),
