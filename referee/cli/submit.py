@@ -164,7 +164,7 @@ def check(
 ) -> None:
     """Build a bot, play with it, and report step by step what is right and what is not.
 
-    The command writes nothing into the folder and needs no league. The exit code is 0 if no step failed, and 1 otherwise.
+    The command writes nothing into the folder and needs no league. The exit code is 0 if no step failed, and 1 if a step failed.
 
     Example: referee bots check my_bot
     """
