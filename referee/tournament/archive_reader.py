@@ -297,8 +297,11 @@ def _make_schedule(
     if not 0 < parts[0].games <= most or (not config.has_looks and parts[0].games < most):
         count = sum(len(match.games) for match in tournament.schedule)
         expected = most + sum(part.games for part in parts[1:])
+        source = (
+            "configuration and extensions make" if len(parts) > 1 else "the configuration makes"
+        )
         raise Difference(
-            f"{archive_format.TOURNAMENT}: schedule: {count} games, but the configuration makes"
+            f"{archive_format.TOURNAMENT}: schedule: {count} games, but {source}"
             f" {'at most ' if config.has_looks else ''}{expected}"
         )
     return _make_games(config, tournament.schedule, "schedule")

@@ -224,7 +224,7 @@ SPOILT_ARCHIVES = {
     "matches": (
         ("extensions", 0, "matches"),
         2,
-        "tournament.json: schedule: 30 games, but the configuration makes 36",
+        "tournament.json: schedule: 30 games, but configuration and extensions make 36",
     ),
     "more challengers than bots": (
         ("configuration", "stages", 0, "challengers"),
