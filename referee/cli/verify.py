@@ -95,7 +95,8 @@ def _verify_archive(path: Path) -> None:
     if not secret:
         console.print(f"{name}: {games} games and the ratings verified.")
     else:
-        decks = "for their decks" if 0 in secret else f"the decks of {_list_parts(secret)}"
+        are_all = len(secret) == len(archived.parts)
+        decks = "for their decks" if are_all else f"the decks of {_list_parts(secret)}"
         console.print(
             f"{name}: {games} games verified, except {decks}: the seed is still secret.\n{_UNFINISHED}",
             soft_wrap=True,
@@ -109,7 +110,7 @@ def _verify_archive(path: Path) -> None:
 
 
 def _list_parts(numbers: Sequence[int]) -> str:
-    return ", ".join(map(part_title, numbers))
+    return ", ".join(part_title(number) or "the planned schedule" for number in numbers)
 
 
 def _count(checked: int, games: int) -> str:

@@ -155,6 +155,20 @@ def test_unfinished_extension_keeps_its_seed_secret_and_can_be_resumed(here, dat
     assert here.records("copy") == here.records("league")
 
 
+def test_extension_that_is_finished_first_has_its_decks_verified(here, database):
+    for table in ("faults", "seats", "records", "results"):
+        database.execute(f"DELETE FROM {table} WHERE game_id = 12")  # noqa: S608
+    database.execute("UPDATE tournaments SET finished_at_us = NULL")
+    done = here.referee("tournament", "export", "cup", "--league", "copy", "--output", "part.zip")
+    assert done.returncode == 0, done.stderr
+    assert SEED.encode() not in (here.folder / "part.zip").read_bytes()
+    done = here.referee("verify", "./part.zip")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(
+        "cup: 29 of 30 games verified, except the decks of the planned schedule: the seed is still secret.\n"
+    )
+
+
 SPOILT = {
     "the seed": (
         "UPDATE extensions SET seed = zeroblob(32) WHERE id = 2",
