@@ -263,6 +263,8 @@ async def _enter_bot(
     """Return one bot of a tournament; see `enter_bots`. `source` is its folder, or the bot of the league that its entry names."""
     variant = config.bots[number].variant
     if isinstance(source, Path):
+        # `enter_bots` checks the copy too, but a refused bot should not be added to the league
+        _check_manifest(config, load_manifest(source, variant), source / FILE_NAME)
         added = await roster.submit(source, variant, now_us=now_us)
     elif variant is not None:
         added = await roster.submit_variant(source.bot, variant, now_us=now_us)

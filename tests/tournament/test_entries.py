@@ -228,7 +228,8 @@ async def test_a_bot_that_was_changed_after_the_check_is_refused(roster, tmp_pat
     manifest.write_text(more + manifest.read_text())
     with pytest.raises(UserError) as caught:
         await enter_bots(config, roster, now_us=1)
-    assert str(caught.value) == f"ann@1: {says.format(config.file)}"
+    assert str(caught.value) == f"{manifest}: {says.format(config.file)}"
+    assert roster.versions("ann") == []
 
 
 @pytest.mark.parametrize("by_name", [True, False])
