@@ -294,5 +294,6 @@ def cut_lines(lines: Sequence[str], first: int, last: int) -> list[str]:
 
 
 def count_text(number: int, noun: str) -> str:
-    """Return a number with its noun, such as `1 game` or `3 games`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    """Return a number with its noun, such as `1 game`, `3 games` or `3 matches`."""
+    ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}{ending}"

@@ -24,7 +24,7 @@ from referee.cli.options import (
     show_table,
     write,
 )
-from referee.errors import UserError
+from referee.errors import UserError, count_text
 from referee.reports.bot_rows import (
     BATCH_GAMES,
     BatchRow,
@@ -134,7 +134,7 @@ def show(
     if usage is not None:
         console.print(card(usage))
     if batches:
-        title = f"requests in a message, in the newest {len(newest)} games"
+        title = f"requests in a message, in the newest {count_text(len(newest), 'game')}"
         show_table(BatchRow, batches, title, wide=wide)
 
 

@@ -140,7 +140,7 @@ def make_ladder(
     config = make_config(_LADDER, file)
     if games < seats:
         raise UserError(
-            f"--games: {games} are too few; a match at a table of {seats} has {seats} games"
+            f"--games: {games} is not enough; a match at a table of {seats} has {seats} games"
         )
     played = GameFilter(ruleset=ruleset).columns(store).by_ruleset().get(ruleset)
     earlier = () if played is None else PairSums.from_results(bots, played).list_meetings()

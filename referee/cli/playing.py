@@ -248,10 +248,10 @@ def _print_seeds(tournament: Tournament, out: Output) -> None:
 
 def _announce(store: League, tournament: Tournament, out: Output) -> None:
     before = store.tournament(tournament.name).stored
+    played = f" of which {before} {'is' if before == 1 else 'are'} played," if before else ""
     out.print(
         f"{tournament.name}: {'at most ' if tournament.may_stop else ''}"
-        f"{len(tournament.schedule)} games,"
-        f"{f' of which {before} are played,' if before else ''}"
+        f"{len(tournament.schedule)} games,{played}"
         f" {len(tournament.config.bots)} bots."
         f" Commitment: {tournament.parts[0].commitment}",
         soft_wrap=True,

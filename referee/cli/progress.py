@@ -27,7 +27,7 @@ from rich.text import Text
 from referee.cli import interrupt_signals
 from referee.cli.cluster import OpenWorkers
 from referee.cli.options import INTERRUPTED, Output
-from referee.errors import Cause
+from referee.errors import Cause, count_text
 from referee.ratings.trueskill import Ratings
 from referee.records import Fault, GameRecord, GameResult, ScheduledGame
 from referee.reports.formats import quoted, visible
@@ -328,8 +328,8 @@ class _Screen:
         """Return a line about each host of a cluster."""
         elapsed_s = max(1e-9, time.monotonic() - self._began)
         return [
-            f"{host.host}: {host.playing} workers play, {host.idle} idle, {host.lost} lost;"
-            f" {host.games} games, {host.games / elapsed_s:.1f} games/s"
+            f"{host.host}: {count_text(host.playing, 'worker')} playing, {host.idle} idle, {host.lost} lost;"
+            f" {count_text(host.games, 'game')}, {host.games / elapsed_s:.1f} games/s"
             for host in self.list_hosts()
         ]
 

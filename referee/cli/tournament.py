@@ -373,7 +373,7 @@ def describe_stop(tournament: TournamentState) -> str:
             else f"The time is over after {tournament.games} games."
         )
     if after is None:
-        return f"The last of {rounds} rounds is played: not all standings were settled earlier."
+        return f"The last of {count_text(rounds, 'round')} is played: not all standings were settled earlier."
     if after < min(stage.matches for stage in tournament.config.stages):
         return f"Settled after {after} of {rounds} rounds."
     return (

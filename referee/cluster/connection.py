@@ -38,7 +38,7 @@ from referee.cluster.host import (
     worker_options,
 )
 from referee.cluster.member import DeploymentRequest, Place
-from referee.errors import RefereeError, UserError
+from referee.errors import RefereeError, UserError, count_text
 from referee.sandbox import Isolation, Protection, Rung, State
 from referee.sandbox.folders import run_folder
 
@@ -263,7 +263,7 @@ async def serve(
     await check_scheduler(address, security)
     failed_starts = 0
     while True:
-        say(f"{address}: starting {len(found)} workers.")
+        say(f"{address}: starting {count_text(len(found), 'worker')}.")
         try:
             await run_workers(address, found, host=host, security=security)
         except (OSError, RuntimeError) as error:  # the errors of a Dask process that does not start

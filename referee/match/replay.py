@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from referee.clocks import Clocks, DecisionTime, SeatClock
-from referee.errors import START_CAUSES, STRIKE_CAUSES, Cause, Evidence
+from referee.errors import START_CAUSES, STRIKE_CAUSES, Cause, Evidence, count_text
 from referee.match import stand_in_action
 from referee.records import Fault, GameRecord, Move, final_ranks, forfeited_seats
 from referee.rules.actions import Decision
@@ -71,7 +71,9 @@ def replay_moves(record: GameRecord) -> Iterator[ReplayedMove]:
     for index, move in enumerate(record.moves):
         decision = game.decision
         if decision is None:
-            raise Difference(f"move {index + 1}: the game is over after {index} moves")
+            raise Difference(
+                f"move {index + 1}: the game is over after {count_text(index, 'move')}"
+            )
         if move.seat != decision.seat:
             raise Difference(
                 f"move {index + 1}: seat {move.seat} moves, but seat {decision.seat} must decide"
@@ -83,7 +85,7 @@ def replay_moves(record: GameRecord) -> Iterator[ReplayedMove]:
             raise Difference(f"move {index + 1}: {error}") from error
         yield ReplayedMove(decision, move, events, game)
     if game.outcome is None:
-        raise Difference(f"the game is not over after {len(record.moves)} moves")
+        raise Difference(f"the game is not over after {count_text(len(record.moves), 'move')}")
     _check_result(record, game.outcome)
 
 
@@ -167,7 +169,8 @@ def _check_fault(record: GameRecord, fault: Fault, first_request: int) -> None:
         raise Difference(f"{what} is impossible, because this cause gives a {right}")
     if fault.move not in range(len(record.moves)):
         raise Difference(
-            f"{what} belongs to move {fault.move + 1}, but the game has {len(record.moves)} moves"
+            f"{what} belongs to move {fault.move + 1},"
+            f" but the game has {count_text(len(record.moves), 'move')}"
         )
     move = record.moves[fault.move]
     is_start_fault = fault.cause in START_CAUSES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from google.protobuf.message import DecodeError
 
 from referee.clocks import SECOND_US, Clocks
-from referee.errors import Cause, Evidence
+from referee.errors import Cause, Evidence, count_text
 from referee.pb import play_pb2, record_pb2
 from referee.protocol.messages import clocks_message
 from referee.protocol.values import (
@@ -108,20 +108,22 @@ def _check_seats(record: GameRecord) -> None:
     belong to one of the seats. The replay checks the seats of the moves, because they follow from the rules.
     """
     seats = len(record.seating)
+    there = count_text(seats, "seat")
     if (len(record.scores), len(record.ranks)) != (seats, seats):
         raise ValueError(
-            f"the record has {seats} seats, but {len(record.scores)} scores and {len(record.ranks)} ranks"
+            f"the record has {there}, but {count_text(len(record.scores), 'score')}"
+            f" and {count_text(len(record.ranks), 'rank')}"
         )
     if len(record.dropped) not in (0, seats):
         raise ValueError(
-            f"the record has {seats} seats, but counts dropped messages for {len(record.dropped)}"
+            f"the record has {there}, but counts dropped messages for {len(record.dropped)}"
         )
     for what, named in (
         ("a fault", (fault.seat for fault in record.faults)),
         ("a forfeit", record.forfeited),
     ):
         if (last := max(named, default=-1)) >= seats:
-            raise ValueError(f"the record has {seats} seats, but {what} of seat {last}")
+            raise ValueError(f"the record has {there}, but {what} of seat {last}")
 
 
 def _clocks_value(message: play_pb2.Clocks) -> Clocks:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import numpy as np
 
+from referee.errors import count_text
 from referee.ratings.intervals import Estimate
 from referee.reports.formats import (
     Column,
@@ -387,7 +388,7 @@ def _name_winner(table: Sequence[PointsRow]) -> str:
         if least < most:
             return (
                 f"there is no winner by points, because not all bots have {verb} equally often:"
-                f" {visible(counts[most])} has {verb} {most} games, {visible(counts[least])} {least}."
+                f" {visible(counts[most])} has {verb} {count_text(most, 'game')}, {visible(counts[least])} {least}."
             )
     winners = [row for row in table if row.rank == 1]
     names = " and ".join(visible(row.bot) for row in winners)
@@ -397,4 +398,4 @@ def _name_winner(table: Sequence[PointsRow]) -> str:
         f" {visible(row.bot)} forfeited {row.forfeits} of its games; each counts with the lowest points of its table."
         for row in helped
     )
-    return f"{names} {won} with {winners[0].points} points.{notes}"
+    return f"{names} {won} with {count_text(winners[0].points, 'point')}.{notes}"

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
-from referee.errors import RefereeError, UserError
+from referee.errors import RefereeError, UserError, count_text
 from referee.ratings.analysis import Analysis, PairFigures
 from referee.ratings.intervals import Estimate
 from referee.ratings.judge import Judge, PairVerdict, Verdict, Verdicts
@@ -174,7 +174,7 @@ class Comparison:
         if bot != pair.first:
             lead = lead.negate()
         met = (
-            f"in {pair.meetings} games of {pair.matches} matches"
+            f"in {count_text(pair.meetings, 'game')} of {count_text(pair.matches, 'match')}"
             if pair.meetings
             else "without a common game"
         )
@@ -311,7 +311,8 @@ def judge_newest_look(state: TournamentState, games: ResultColumns) -> Judgement
         sentence = f"{state.name} has no verdicts yet: its first look is after round {first}."
         return Judgement(Judge(config.until).look({}), config.until, sentence)
     sentence = (
-        f"These are the verdicts of {state.name} after {taken.look.rounds} of {count_rounds(config)} rounds, with"
+        f"These are the verdicts of {state.name} after {taken.look.rounds} of"
+        f" {count_text(count_rounds(config), 'round')}, with"
         f" confidence {config.until.confidence:.12g} and margin {config.until.margin:.12g}."
     )
     return Judgement(taken.verdicts, config.until, sentence)

@@ -357,7 +357,7 @@ async def _check_gone(protection: Protection, marker: str, before: set[int]) -> 
     if not left:
         return ProbeResult(protection, State.ON, "tried, and nothing was left")
     state = State.PARTIAL if len(left) < len(before) else State.OFF
-    return ProbeResult(protection, state, f"{len(left)} of {len(before)} processes were left")
+    return ProbeResult(protection, state, f"processes left: {len(left)} of {len(before)}")
 
 
 def _marked_pids(marker: str, *, whole: bool = False) -> set[int]:

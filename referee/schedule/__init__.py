@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from referee.errors import count_text
 from referee.records import ScheduledGame
 from referee.rules.ruleset import Ruleset
 
@@ -178,11 +179,11 @@ def check_stages(bots: Sequence[str], stages: Iterable[Stage], lanes: int) -> No
             )
         if len(bots) < stage.seats:
             raise ValueError(
-                f"{len(bots)} bots do not fill {stage.seats} seats; add bots or choose smaller tables"
+                f"{count_text(len(bots), 'bot')} cannot fill {stage.seats} seats; add bots or choose smaller tables"
             )
         if lanes < stage.seats:
             raise ValueError(
-                f"{lanes} lanes are too few for {stage.seats} seats; use at least {stage.seats} lanes"
+                f"tables of {stage.seats} seats need at least {stage.seats} lanes, not {lanes}"
             )
 
 

@@ -86,7 +86,7 @@ class Budget:
     """Number of units, more than 0; for games and games per bot a whole number."""
 
     def __str__(self) -> str:
-        return f"{self.amount:.12g} {_WORDS[self.unit]}"
+        return _describe(f"{self.amount:.12g}", self.unit)
 
 
 class Pace(Protocol):
@@ -129,7 +129,7 @@ def spend(
     smallest = smallest_choice(stages, bots)
     if price.compute(smallest) > budget.amount:
         raise ValueError(
-            f"{budget} are too few: to let every bot play in every stage, the tournament needs"
+            f"{budget} {'is' if budget.amount == 1 else 'are'} not enough: to let every bot play in every stage, the tournament needs"
             f" {price.describe(smallest)}"
         )
     return buy(
@@ -172,7 +172,7 @@ class _Price:
         if self.unit is Unit.GAMES_PER_BOT:
             return f"{price:.12g} games of one bot"
         games = count_games(stages, self.bots)
-        return f"about {price:.2g} minutes for {games} games"
+        return f"about {_describe(f'{price:.2g}', self.unit)} for {games} games"
 
 
 def _durations(budget: Budget, stages: Sequence[Stage], pace: Pace | None) -> tuple[float, ...]:
@@ -195,7 +195,12 @@ def _durations(budget: Budget, stages: Sequence[Stage], pace: Pace | None) -> tu
 
 
 _WORDS = {
-    Unit.GAMES: "games",
-    Unit.GAMES_PER_BOT: "games of a bot",
-    Unit.MINUTES: "minutes",
+    Unit.GAMES: ("game", "games"),
+    Unit.GAMES_PER_BOT: ("game of a bot", "games of a bot"),
+    Unit.MINUTES: ("minute", "minutes"),
 }
+
+
+def _describe(number: str, unit: Unit) -> str:
+    """Return a number with its unit, for a message."""
+    return f"{number} {_WORDS[unit][number != '1']}"

@@ -40,6 +40,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain, combinations
 
+from referee.errors import count_text
 from referee.records import ScheduledGame
 from referee.schedule import BotTable, Match, Stage, check_stages, expand_matches
 from referee.schedule.balanced import interleave_rounds
@@ -162,13 +163,13 @@ def _check_gauntlet(bots: int, stages: Sequence[Stage]) -> None:
             raise ValueError("a gauntlet needs at least one challenger; add a challenger")
         if field < stage.seats - 1:
             raise ValueError(
-                f"a field of {field} does not fill {stage.seats - 1} seats;"
+                f"a field of {field} does not fill {count_text(stage.seats - 1, 'seat')};"
                 " add bots to the field or choose smaller tables"
             )
         least = stage.min_matches(bots)
         if stage.balanced and stage.matches < least:
             raise ValueError(
-                f"in {stage.matches} matches not every bot plays; play at least {least} matches"
+                f"in {count_text(stage.matches, 'match')} not every bot plays; play at least {least} matches"
             )
 
 

@@ -220,8 +220,8 @@ class Session:
         actions = list(returned)
         if len(actions) != len(requests):
             raise ValueError(
-                f"the bot returned {len(actions)} actions for {len(requests)} requests;"
-                " decide_batch must return one action for each request"
+                "decide_batch must return one action for each request:"
+                f" it got {len(requests)} and returned {len(actions)}"
             )
         action_messages = map(_action_message, actions)
         for request in messages:

@@ -177,12 +177,12 @@ class Observer:
         for seat, (size, known) in enumerate(zip(self._sizes, self._known, strict=True)):
             if size != view.hand_sizes[seat]:
                 raise ImpossibleViewError(
-                    f"by the events seat {seat} has {size} cards, but {view.hand_sizes[seat]} in the view;"
+                    f"by the events the hand of seat {seat} has the size {size}, but {view.hand_sizes[seat]} in the view;"
                     " observe every request of the game once"
                 )
             if sum(known) > size:
                 raise ImpossibleViewError(
-                    f"by the events seat {seat} has at least {sum(known)} cards, but {size} in the view;"
+                    f"by the events the hand of seat {seat} has at least the size {sum(known)}, but {size} in the view;"
                     " observe every request of the game once"
                 )
         if tuple(self._known[view.seat]) != view.hand:
@@ -214,7 +214,7 @@ class Observer:
         places = sum(self._sizes) - sum(map(sum, self._known)) + view.deck_size
         if sum(counts) != places:
             raise ImpossibleViewError(
-                f"{sum(counts)} cards are unseen, but hands and deck have {places} places for them"
+                f"the number of unseen cards is {sum(counts)}, but that of their places in hands and deck is {places}"
             )
         return list_cards(tuple(counts))
 

@@ -18,7 +18,7 @@ from typing import Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from referee.errors import UserError
+from referee.errors import UserError, count_text
 from referee.match.replay import Difference
 from referee.records import BotId, GameRecord, GameResult, ScheduledGame
 from referee.rules.ruleset import RULESETS
@@ -301,7 +301,7 @@ def _make_schedule(
             "configuration and extensions make" if len(parts) > 1 else "the configuration makes"
         )
         raise Difference(
-            f"{archive_format.TOURNAMENT}: schedule: {count} games, but {source}"
+            f"{archive_format.TOURNAMENT}: schedule: {count_text(count, 'game')}, but {source}"
             f" {'at most ' if config.has_looks else ''}{expected}"
         )
     return _make_games(config, tournament.schedule, "schedule")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from referee.errors import count_text
 from referee.rules.ruleset import GHOST_OPTIONS, RULESETS, Ruleset
 from referee.schedule import Deals, Stage, count_games
 from referee.schedule.budget import Budget, Pace, spend
@@ -173,8 +174,8 @@ class _StageReader:
         # in a gauntlet, one seat of each table belongs to a challenger
         field_seats = seats - (self._challengers > 0)
         if self._field < field_seats:
-            words = "other seats" if self._challengers else "seats"
-            reason = f"{self._field} do not fill the {field_seats} {words} of a table"
+            free = count_text(field_seats, "other seat" if self._challengers else "seat")
+            reason = f"{self._field} cannot fill the {free} of a table"
             self._mistakes.add("bots", reason)
             return False
         return True

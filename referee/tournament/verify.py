@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any, Protocol
 
 from referee import deals
-from referee.errors import UserError
+from referee.errors import UserError, count_text
 from referee.match.replay import Difference, check_record
 from referee.records import BotId, GameRecord, GameResult, ScheduledGame
 from referee.result_columns import ResultColumns
@@ -138,7 +138,7 @@ def _check_that_stop_is_a_look(claim: Claim, course: Course) -> None:
     stop = claim.stopped_after
     if stop is not None and stop not in course.stops:
         raise Difference(
-            f"the tournament cannot have stopped after {stop} rounds: there is no look after that round"
+            f"the tournament cannot have stopped after {count_text(stop, 'round')}: there is no look after that round"
         )
 
 
@@ -169,10 +169,10 @@ def _check_look(claim: Claim, course: Course, look: Look, checks: _GameChecks) -
         look: the next look of the course.
         checks: the checks of all games before the look.
     """
-    where, is_stop = f"after {look.rounds} rounds", claim.stopped_after == look.rounds
+    where, is_stop = f"after {count_text(look.rounds, 'round')}", claim.stopped_after == look.rounds
     if len(checks.results) < look.games:
         checks.check_missing()
-        return f"games of the first {look.rounds} rounds are missing, but later ones are stored"
+        return f"games before the look after round {look.rounds} are missing, but later ones are stored"
     before, stored = course.games[look.games :], claim.schedule[look.games : claim.parts[0].games]
     try:
         course.take_look(ResultColumns.from_results(checks.results))
@@ -215,7 +215,7 @@ def _compute_parts(
 def _check_number_of_games(claim: Claim, parts: Sequence[Sequence[ScheduledGame]]) -> None:
     games = sum(map(len, parts))
     if len(claim.schedule) != games:
-        raise Difference(f"the schedule has {len(claim.schedule)} games, not {games}")
+        raise Difference(f"the schedule has {count_text(len(claim.schedule), 'game')}, not {games}")
     for number, (computed, part) in enumerate(zip(parts, claim.parts, strict=True)):
         if (computed[0].index, len(computed)) != (part.first, part.games):
             title = part_title(number) or "the schedule"
@@ -303,7 +303,9 @@ def _check_game(claim: Claim, game: ScheduledGame, record: GameRecord) -> None:
         raise Difference("the record has other clocks or another max_strikes than the tournament")
     most = claim.config.games_in_flight or MAX_IN_FLIGHT
     if (largest := max((move.batch_size for move in record.moves), default=1)) > most:
-        raise Difference(f"a batch has {largest} requests, but a bot plays at most {most} games")
+        raise Difference(
+            f"a batch has {largest} requests, but a bot plays at most {count_text(most, 'game')}"
+        )
     seed = find_part(claim.parts, game.index).seed
     if seed is not None and record.deck != deals.deck(seed, game.deal_id, ruleset):
         raise Difference("the deck in the record is not the one that the seed gives")

@@ -78,7 +78,7 @@ FILES = {
     ),
     "2 bots for 4 seats": (
         {"seats": "4", "bots": '["./ann", "./bob"]'},
-        "cup.toml: bots: 2 do not fill the 4 seats of a table",
+        "cup.toml: bots: 2 cannot fill the 4 seats of a table",
     ),
     "table size": (
         {"ruleset": '"duel"', "seats": "3"},

@@ -96,8 +96,13 @@ def test_gauntlet_has_the_bot_as_its_only_challenger():
     [
         ("linko", 2, 60, "ruleset: unknown ruleset 'linko'"),
         ("duel", 3, 60, "seats: duel has 2 players, not 3"),
-        ("basic", 4, 60, "bots: 2 do not fill the 3 other seats of a table"),
-        ("basic", 2, 3, "budget: 3 games are too few: to let every bot play in every stage, the"),
+        ("basic", 4, 60, "bots: 2 cannot fill the 3 other seats of a table"),
+        (
+            "basic",
+            2,
+            3,
+            "budget: 3 games are not enough: to let every bot play in every stage, the",
+        ),
     ],
 )
 def test_wrong_options_are_refused_before_anything_is_created(ruleset, seats, budget, says):

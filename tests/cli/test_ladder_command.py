@@ -38,10 +38,10 @@ def test_ladder_has_all_bots_and_as_many_whole_matches_as_fit(league):
             "ladder run: seats: basic has 2 to 5 players, not 1000000",
         ),
         ((("x",) * 201, "Linko", 2, 60, 1), "ladder run: ruleset: unknown ruleset 'Linko'"),
-        ((BOTS, "basic", 4, 60, 1), "ladder run: bots: 3 do not fill the 4 seats of a table"),
+        ((BOTS, "basic", 4, 60, 1), "ladder run: bots: 3 cannot fill the 4 seats of a table"),
         (
             (BOTS, "basic", 2, 1, 1),
-            "--games: 1 are too few; a match at a table of 2 has 2 games",
+            "--games: 1 is not enough; a match at a table of 2 has 2 games",
         ),
         ((BOTS, "basic", 2, 60, 0), "--minutes: it must be a number above 0"),
         ((BOTS, "basic", 2, 60, float("nan")), "--minutes: it must be a number above 0"),

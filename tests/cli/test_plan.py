@@ -131,6 +131,11 @@ def test_games_of_people_do_not_count_for_the_time(tmp_path):
             (100, 100),
             "The last of 100 rounds is played: not all standings were settled earlier.",
         ),
+        (
+            None,
+            (1, 1),
+            "The last of 1 round is played: not all standings were settled earlier.",
+        ),
     ],
 )
 def test_end_of_a_tournament_is_said_in_a_sentence(stopped_after, matches, sentence):

@@ -325,11 +325,11 @@ def test_bytes_that_are_no_record_are_refused():
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda r: {"scores": r.scores[:1]}, "2 seats, but 1 scores and 2 ranks"),
+        (lambda r: {"scores": r.scores[:1]}, "2 seats, but 1 score and 2 ranks"),
         (lambda r: {"ranks": (*r.ranks, 3)}, "2 seats, but 2 scores and 3 ranks"),
         (
             lambda r: {"seating": r.seating[:1], "usage": r.usage[:1]},
-            "1 seats, but 2 scores and 2 ranks",
+            "1 seat, but 2 scores and 2 ranks",
         ),
         (lambda _: {"dropped": (1,)}, "2 seats, but counts dropped messages for 1"),
         (lambda _: {"dropped": (0, 0, 7)}, "2 seats, but counts dropped messages for 3"),

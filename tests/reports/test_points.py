@@ -50,6 +50,12 @@ def test_each_ruleset_has_its_own_sums_and_its_own_winner():
     )
 
 
+def test_one_point_and_one_game_are_in_the_singular():
+    games = [game_result(("a", "b"), (1, 2), (1, 0)), game_result(("b", "a"), (2, 1), (0, 0))]
+    assert sentences(games) == ("basic: a wins with 1 point.",)
+    assert "a has started 1 game, b 0." in sentences(games[:1])[0]
+
+
 def test_most_points_win_even_if_other_games_were_won_by_rank():
     games = [
         game_result(("a", "b"), (1, 2), (1, 0)),

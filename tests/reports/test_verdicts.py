@@ -112,6 +112,7 @@ def compare(verdict, chance, *, bot="a@1", low=-1.0, high=5.0, meetings=8):
             "basic: too little is known to compare a@1 and b@1, in 8 games of 2 matches.",
             "open",
         ),
+        (compare(Verdict.AHEAD, 0.998, meetings=1), "; in 1 game of 2 matches).", "ahead"),
         (
             compare(Verdict.AHEAD, 0.998, high=None, meetings=0),
             "99.8 % sure (a@1 minus b@1: fit +2.00, 95 % interval above -1.00; without a common game).",

@@ -277,7 +277,7 @@ def test_kind_of_stages_selects_the_algorithm():
 
 @pytest.mark.parametrize(
     ("bots", "seats", "reason"),
-    [(2, 3, "2 bots do not fill 3 seats"), (6, 6, "basic is not played at tables of 6")],
+    [(2, 3, "2 bots cannot fill 3 seats"), (6, 6, "basic is not played at tables of 6")],
 )
 def test_impossible_schedule_is_refused_with_a_reason(bots, seats, reason):
     with pytest.raises(ValueError, match=reason):

@@ -218,7 +218,7 @@ def test_tables_of_equal_choices_are_computed_once(monkeypatch):
     ("stage", "matches", "reason"),
     [
         (Stage(BASIC, 2, 4), 0, "an extension must add at least one match"),
-        (Stage(BASIC, 3, 4, balanced=True, challengers=2), 1, "in 1 matches not every bot plays"),
+        (Stage(BASIC, 3, 4, balanced=True, challengers=2), 1, "in 1 match not every bot plays"),
     ],
 )
 def test_impossible_extension_is_refused(stage, matches, reason):

@@ -290,6 +290,7 @@ def test_kind_of_stages_selects_the_algorithm():
     [
         (0, [Stage(BASIC, 2, 1)], "a gauntlet needs at least one challenger"),
         (3, [Stage(BASIC, 3, 1, challengers=3)], "a field of 1 does not fill 2 seats"),
+        (4, [Stage(BASIC, 2, 1, challengers=4)], "a field of 0 does not fill 1 seat;"),
         (2, [Stage(BASIC, 6, 1, challengers=2)], "basic is not played at tables of 6"),
         (
             1,

@@ -37,5 +37,5 @@ def test_long_ladder_has_few_rounds():
 
 
 def test_ladder_at_tables_that_the_bots_do_not_fill_is_refused():
-    with pytest.raises(ValueError, match="2 bots do not fill 3 seats"):
+    with pytest.raises(ValueError, match="2 bots cannot fill 3 seats"):
         plan(2, 3, 10)

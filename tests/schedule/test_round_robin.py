@@ -272,10 +272,15 @@ def test_a_budget_buys_as_many_whole_rounds_as_fit(budget, bots, seats):
     ("bots", "stage", "lanes", "reason"),
     [
         (["ann", "bob", "ann"], Stage(DUEL, 2, 1), 4, "a bot is named twice: ann, bob, ann"),
-        (["ann", "bob"], Stage(BASIC, 3, 1), 4, "2 bots do not fill 3 seats"),
+        (["ann", "bob"], Stage(BASIC, 3, 1), 4, "2 bots cannot fill 3 seats"),
         (["ann", "bob", "cy"], Stage(DUEL, 3, 1), 4, "duel is not played at tables of 3"),
         (["ann", "bob", "cy"], Stage(BASIC, 1, 1), 4, "basic is not played at tables of 1"),
-        (["ann", "bob", "cy"], Stage(BASIC, 3, 1), 2, "2 lanes are too few for 3 seats"),
+        (
+            ["ann", "bob", "cy"],
+            Stage(BASIC, 3, 1),
+            2,
+            "tables of 3 seats need at least 3 lanes, not 2",
+        ),
     ],
 )
 def test_impossible_schedule_is_refused_with_a_reason(bots, stage, lanes, reason):

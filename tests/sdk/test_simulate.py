@@ -237,15 +237,18 @@ def add_event(**event):
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        (lambda message: message.view.hand_sizes.__setitem__(1, 12), "seat 1 has 13 cards, but 12"),
+        (
+            lambda message: message.view.hand_sizes.__setitem__(1, 12),
+            "the hand of seat 1 has the size 13, but 12",
+        ),
         (lambda message: message.view.hand.__setitem__(2, 9), "hand of your seat 0 is"),
-        (lambda message: setattr(message.view, "deck_size", 50), "places for them"),
+        (lambda message: setattr(message.view, "deck_size", 50), "places in hands and deck is"),
         (change_display, "the card J is seen 7 times, but there are 5"),
         (change_kind, "no decision draw"),
         (lambda message: message.legal.pop(), "legal actions of seat 0 do not follow"),
         (
             add_event(drawn={"seat": 2, "slot": 1, "cards": [3]}),
-            "seat 2 has 14 cards, but 13 in the view",
+            "the hand of seat 2 has the size 14, but 13 in the view",
         ),
     ],
 )

@@ -427,7 +427,7 @@ CONFIGURATION = {
     ),
     "lanes": (
         put("configuration", "lanes", value=0),
-        "the configuration makes no schedule: 0 lanes are too few",
+        "the configuration makes no schedule: tables of 2 seats need at least 2 lanes, not 0",
     ),
 }
 BOTS_JSON = {

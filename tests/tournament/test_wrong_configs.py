@@ -98,11 +98,11 @@ BAD = {
     ),
     "fewer bots than seats": (
         GOOD.replace(BOTS, 'bots = ["./ann", "./bob"]\n'),
-        "bots: 2 do not fill the 3 seats of a table",
+        "bots: 2 cannot fill the 3 seats of a table",
     ),
     "no bots at all": (
         GOOD.replace(BOTS, "bots = []\n"),
-        "bots: 0 do not fill the 3 seats of a table",
+        "bots: 0 cannot fill the 3 seats of a table",
     ),
     "unknown ruleset": (
         GOOD.replace('"basic"', '"bassic"'),
@@ -147,7 +147,7 @@ BAD = {
     ),
     "fewer bots than seats of one of the tables": (
         GOOD.replace("seats = 3", "tables = [3, 5]"),
-        "bots: 4 do not fill the 5 seats of a table",
+        "bots: 4 cannot fill the 5 seats of a table",
     ),
     "a duel of three": (
         GOOD.replace('"basic"', '"duel"'),
@@ -171,7 +171,7 @@ BAD = {
     ),
     "budget too small": (
         GOOD.replace("matches = 2", "budget = 5"),
-        "budget: 5 games are too few: to let every bot play in every stage, the tournament needs 6 games",
+        "budget: 5 games are not enough: to let every bot play in every stage, the tournament needs 6 games",
     ),
     "unknown format": (
         GOOD + 'format = "swiss"\n',
@@ -203,11 +203,11 @@ BAD = {
     ),
     "a field too small": (
         GAUNTLET.replace('"./ann", "./bob", ', ""),
-        "bots: 1 do not fill the 2 other seats of a table",
+        "bots: 1 cannot fill the 2 other seats of a table",
     ),
     "budget too small for a gauntlet": (
         GAUNTLET.replace("matches = 2", "budget = 5"),
-        "budget: 5 games are too few: to let every bot play in every stage, the tournament needs 6 games",
+        "budget: 5 games are not enough: to let every bot play in every stage, the tournament needs 6 games",
     ),
     "matches and another budget": (
         GOOD + "budget = { minutes = 3 }\n",
@@ -244,7 +244,7 @@ BAD = {
     ),
     "too few games of a bot": (
         GOOD.replace("matches = 2", "budget = { games_per_bot = 5 }"),
-        "budget: 5 games of a bot are too few: to let every bot play in every stage, the tournament needs 6 games of one bot",
+        "budget: 5 games of a bot are not enough: to let every bot play in every stage, the tournament needs 6 games of one bot",
     ),
     "too many games of a bot": (
         GOOD.replace("matches = 2", "budget = { games_per_bot = 1000000 }"),
@@ -423,7 +423,7 @@ BAD = {
         "stage[0].ruleset: missing",
         "stage[0].seats: missing",
         "stage[0].matches: missing; give matches or a budget",
-        "bots: 1 do not fill the 2 seats of a table",
+        "bots: 1 cannot fill the 2 seats of a table",
     ),
     "two challengers in the field": (
         GAUNTLET.replace('"./ann", ', '"./ann", "zoe", "./dee", '),
@@ -452,7 +452,7 @@ def test_a_budget_of_too_few_or_too_many_minutes_is_refused(folder):
     for lasting_us, reason in (
         (
             30_000_000,
-            "1 minutes are too few: to let every bot play in every stage, the tournament needs about 3 minutes for 6 games",
+            "1 minute is not enough: to let every bot play in every stage, the tournament needs about 3 minutes for 6 games",
         ),
         (1, "allows more than 1000000 games; the limit is 1000000"),
     ):

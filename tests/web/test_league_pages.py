@@ -289,7 +289,7 @@ def test_record_that_contradicts_itself_is_said_on_its_page_and_left_out_of_othe
         client = Client(make_app(LeagueViews(damaged)))
         page = client.get("/games/cup-1")
         assert page.status_code == 200
-        assert "the record has 2 seats, but 1 scores and 2 ranks" in page.text
+        assert "the record has 2 seats, but 1 score and 2 ranks" in page.text
         for bot in record.seating:
             assert client.get(f"/bots/{bot}").status_code == 200
 

@@ -449,7 +449,7 @@
         drawPile(
           "deck",
           "deck",
-          `deck: ${deck} cards`,
+          `deck: ${deck} ${deck === 1 ? "card" : "cards"}`,
           picks && picks.deck ? drawPick(picks.deck, "slot", top) : top,
         ),
         drawPile(
