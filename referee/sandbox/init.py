@@ -47,6 +47,8 @@ _SET_MODE_FILTER, _NEW_LISTENER = 1, 8
 _RECEIVE, _SEND, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
 """The requests SECCOMP_IOCTL_NOTIF_RECV, NOTIF_SEND and NOTIF_ID_VALID; see seccomp_unotify(2)."""
 _NOTIFICATION_BYTES = 80
+_FAILURE_BYTES = 4096
+"""The most bytes of the text that says why the program could not be started."""
 
 
 def main() -> None:
@@ -76,14 +78,21 @@ def main() -> None:
         )
         if name in options
     }
-    program = _start(command, report, limits)
+    program, begin, failure = _fork(command, limits)
     if listener >= 0:
         _thread.start_new_thread(_emulate_sysinfo, (listener, int(memory) << 20))
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, 1)
     os.dup2(devnull, 2)
     os.close(devnull)
-    os.write(report, f"runs {program}\n".encode())
+    started = f"runs {program}\n".encode()
+    # As soon as the program runs, it can set the limits of this process to 0 with `prlimit`. So from here until the
+    # report, this process opens no file, starts no thread and needs no memory.
+    os.close(begin)
+    if refused := os.read(failure, _FAILURE_BYTES):
+        os.write(report, b"refused " + refused + b"\n")
+        os._exit(127)
+    os.write(report, started)
     _wait_for_all(program, report)
 
 
@@ -93,15 +102,19 @@ def _values(options: list[str], name: str, number: int) -> list[str]:
     return options[first : first + number]
 
 
-def _start(command: list[str], report: int, limits: dict[int, int]) -> int:
-    """Start the program and return its pid. If it cannot be started, report the error and exit.
+def _fork(command: list[str], limits: dict[int, int]) -> tuple[int, int, int]:
+    """Create the process of the program, which waits until it may begin.
 
     Args:
         command: the program and its arguments.
-        report: the file descriptor for the error.
         limits: the resource limits to set for the program, by their kinds. This process keeps its own limits.
+
+    Returns:
+        The pid, and two file descriptors. The program starts when the first one is closed. Reading from the second one
+        then waits for the start, and gives the error's number and a text if the program could not be started.
     """
-    reading, writing = os.pipe()
+    waiting, begin = os.pipe()
+    failure, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
         # the program gets its own process group, so that the referee's signals to this group do not reach `init.py`
@@ -109,6 +122,8 @@ def _start(command: list[str], report: int, limits: dict[int, int]) -> int:
         # Python ignores these signals; the program must get the default handlers
         for ignored in (_SIGPIPE, _SIGXFSZ):
             _LIBC.signal(ignored, None)
+        os.close(begin)
+        os.read(waiting, 1)
         try:
             for kind, number in limits.items():
                 _limit(kind, number)
@@ -117,12 +132,9 @@ def _start(command: list[str], report: int, limits: dict[int, int]) -> int:
             reason = f"{error.errno} {command[0]}: {error.strerror}"
             os.write(writing, reason.encode(errors="replace"))
             os._exit(127)
+    os.close(waiting)
     os.close(writing)
-    if refused := os.read(reading, 4096):
-        os.write(report, b"refused " + refused + b"\n")
-        os._exit(127)
-    os.close(reading)
-    return pid
+    return pid, begin, failure
 
 
 def _limit(kind: int, number: int) -> None:

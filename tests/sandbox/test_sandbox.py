@@ -343,6 +343,36 @@ async def test_program_cannot_interrupt_process_1(launch):
         await launched.kill()
 
 
+@pytest.mark.toolchain("g++")
+@pytest.mark.extended("compiles a program that is faster than process 1")
+async def test_program_that_takes_resources_from_process_1_still_counts_as_started(launch, place):
+    (place / "fast.cpp").write_text(
+        """
+        #include <initializer_list>
+        #include <sys/resource.h>
+        #include <unistd.h>
+
+        int main() {
+            const struct rlimit none = {0, 0};
+            for (auto kind : {RLIMIT_NOFILE, RLIMIT_NPROC, RLIMIT_AS})
+                prlimit(1, kind, &none, nullptr);
+            pause();
+        }
+        """
+    )
+    command = ("g++", "-static", place / "fast.cpp", "-o", place / "own" / "fast")
+    compiler = await asyncio.create_subprocess_exec(*command)
+    assert await compiler.wait() == 0
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})  # so that the program can run before process 1
+    try:
+        for _ in range(50):
+            launched = await launch("./fast")
+            await launched.kill()
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
 @pytest.mark.parametrize(
     ("program", "code"),
     extend_cases_but(
