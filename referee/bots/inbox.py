@@ -46,8 +46,8 @@ class Inbox:
         self.accepted = 0
         """How many replies and readies were accepted."""
         self.dropped = 0
-        """How many replies, readies and hellos were dropped, because they came late, twice or without a request. A superfluous ready in a
-        message with a valid reply is ignored, and does not count."""
+        """How many replies, readies and hellos were dropped, because they came late, twice or without a request. For each
+        valid reply in a message, one superfluous ready is ignored, and does not count."""
 
     def receive_sole_reply(self, data: bytes) -> bool:
         """Process a message if it contains only a reply, and this reply is for the only request of the batch.
@@ -125,7 +125,7 @@ class Inbox:
                 late += 1
             else:
                 unsolicited += 1
-        has_reply = accepted > 0
+        superfluous = -accepted  # one superfluous ready beside each valid reply is ignored
         for ready in message.ready:
             request = self._find_request(ready.game_id, READY)
             if request is not None:
@@ -133,8 +133,9 @@ class Inbox:
                 self._complete(request, b"")
             elif self._requests.take_late_reply(ready.game_id, READY):
                 late += 1
-            elif not has_reply:  # ignore a superfluous ready beside a valid reply
-                unsolicited += 1
+            else:
+                superfluous += 1
+        unsolicited += max(superfluous, 0)
         self.dropped += late + unsolicited
         if accepted:
             self._unsolicited = 0

@@ -32,6 +32,8 @@ from referee.pb import play_pb2
 from referee.protocol import messages
 from referee.sandbox.scheduling import Scheduler, Scheduling
 
+_MAX_FIRST_READS = 4
+"""How many streams of the bot may wait for their first message. For each, gRPC can keep `GRPC_LIMIT` bytes in memory."""
 STRANGER_LIMIT_S = 1.0
 """After the bot's hello: how many seconds another program has for the first message on a stream that it opens."""
 
@@ -223,8 +225,13 @@ class Session:
     async def _await_hello(self, stream: Stream, sender: Sender) -> None:
         """Read the first message of a stream. If it is a valid hello, make the stream the bot's stream.
 
-        If the bot ends all its streams before its hello, close the session.
+        If the bot ends all its streams before its hello, close the session. If too many streams wait already, refuse the stream.
         """
+        if sender.is_own and self._own_streams == _MAX_FIRST_READS:
+            await stream.abort(
+                grpc.StatusCode.RESOURCE_EXHAUSTED,
+                f"this bot has {_MAX_FIRST_READS} streams without a hello already",
+            )
         reading = asyncio.ensure_future(stream.read())
         self._first_reads.add(reading)
         self._own_streams += sender.is_own

@@ -353,6 +353,18 @@ async def test_bot_may_close_a_stream_before_the_hello_on_another_one(new_bot):
     await new_bot.greet()
 
 
+async def test_bot_may_have_four_streams_before_the_hello(new_bot):
+    """A stream takes up to 16 MiB of the referee's memory for its first message."""
+    others = [open_stream(new_bot) for _ in range(4)]
+    await run_ready_tasks()
+    *accepted, (_, refused) = others
+    with pytest.raises(grpc.aio.AbortError):
+        await refused
+    assert not any(serving.done() for _, serving in accepted)
+    await new_bot.greet()
+    assert new_bot.session.failure is None
+
+
 async def test_end_of_the_only_stream_before_the_hello_closes_the_session(new_bot):
     new_bot.stream.hang_up()
     await new_bot.serving
@@ -934,8 +946,7 @@ async def test_superfluous_ready_beside_a_valid_reply_is_ignored_while_a_game_st
     starting = asyncio.ensure_future(bot.session.start_game("h", START, LIMIT_US))
     await run_ready_tasks()
     message = replies(("g", 1))
-    for game in ("g", "h", *["other"] * FLOOD_QUOTA):  # the start of "h" is not written yet
-        message.ready.add(game_id=game)
+    message.ready.add(game_id="h")  # the start of "h" is not written yet
     bot.say(message)
     assert (await pending).action == bytes_of("g", 1)
     await run_ready_tasks()
@@ -943,6 +954,24 @@ async def test_superfluous_ready_beside_a_valid_reply_is_ignored_while_a_game_st
     bot.say(ready("h"))
     await starting
     assert (bot.session.dropped, bot.session.failure) == (0, None)
+
+
+@pytest.mark.parametrize(("superfluous", "is_flood"), [(3, False), (FLOOD_QUOTA + 2, True)])
+async def test_only_one_superfluous_ready_for_each_valid_reply_is_ignored(
+    bot, superfluous, is_flood
+):
+    pending = await bot.request()
+    message = replies(("g", 1))
+    for _ in range(superfluous):
+        message.ready.add(game_id="other")
+    bot.say(message)
+    assert (await pending).action == bytes_of("g", 1)
+    await bot.wait_until_read()
+    assert bot.session.dropped == superfluous - 1
+    if is_flood:
+        assert bot.session.failure.cause is Cause.FLOOD
+    else:
+        assert bot.session.failure is None
 
 
 async def test_late_replies_and_readies_are_dropped_and_counted(bot):
