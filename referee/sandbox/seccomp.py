@@ -49,6 +49,9 @@ _SOL_SOCKET, _SO_LINGER = 1, 13
 _PR_SET_MM = 35
 """The option of `prctl` that changes where the kernel finds the arguments and the environment of a process. With it, a
 program could make them very large; see `read_proc_file` in `process_tree.py`."""
+_PR_SCHED_CORE = 62
+"""The option of `prctl` that lets a program share no core with others. While it runs on one of the two hardware threads of a
+core, the kernel would keep the other one idle, on which a bot of another game may play."""
 _TERMINAL_INPUT = (0x5412, 0x541C)
 """The requests TIOCSTI and TIOCLINUX, which put keystrokes into a terminal."""
 _LOCK_COMMANDS = (6, 7, 37, 38, 1024, 1026, 1036, 1038, 1040)
@@ -265,7 +268,7 @@ def build_filter(machine: str, *, allow_locks: bool) -> bytes | None:
             _if_equal(known.socketpair, _filter_socketpair()),
             _if_equal(known.setsockopt, _filter_setsockopt()),
             _if_equal(known.ioctl, _refuse_values(1, _TERMINAL_INPUT, errno.EPERM)),
-            _if_equal(known.prctl, _refuse_values(0, (_PR_SET_MM,), errno.EPERM)),
+            _if_equal(known.prctl, _refuse_values(0, (_PR_SET_MM, _PR_SCHED_CORE), errno.EPERM)),
             _op(_RETURN, _ALLOW),
         )
     )

@@ -112,11 +112,13 @@ def test_sockets_cannot_linger(machine, call):
         assert call(number, 3, *each) == refused
 
 
-def test_prctl_cannot_move_the_arguments_of_a_process(machine, call):
+def test_prctl_cannot_move_the_arguments_of_a_process_or_claim_a_core(machine, call):
     number = seccomp.ARCHITECTURES[machine].prctl
-    set_mm = 35
-    assert [option for option in range(100) if call(number, option) != ALLOW] == [set_mm]
-    assert call(number, set_mm, 14) == ERRNO | errno.EPERM
+    set_mm, sched_core = 35, 62
+    refused = [option for option in range(100) if call(number, option) != ALLOW]
+    assert refused == [set_mm, sched_core]
+    for option in refused:
+        assert call(number, option, 1) == ERRNO | errno.EPERM
 
 
 def test_ioctl_cannot_put_keystrokes_into_a_terminal(machine, call):
