@@ -130,8 +130,9 @@ def check_cargo_toml(file: str, content: bytes, hosts: Hosts) -> bytes:  # noqa:
     named.append(("replace", _table(root.get("replace"))))
     for section, table in named:
         for name, value in table.items():
-            for key in {"git", "path"} & set(_table(value)):
-                raise _refusal(file, f"{section}.{name}.{key}")
+            for key in _table(value):
+                if key in {"git", "path"}:
+                    raise _refusal(file, f"{section}.{name}.{key}")
     return content
 
 

@@ -174,6 +174,8 @@ def test_workspaces_of_npm_are_refused():
     [
         ('[dependencies]\nx = { path = "../../x" }', "dependencies.x.path"),
         ('[dependencies.x]\ngit = "https://evil.example/x"', "dependencies.x.git"),
+        ('[dependencies]\nx = { git = "https://e", path = "x" }', "dependencies.x.git"),
+        ('[dependencies]\nx = { path = "x", git = "https://e" }', "dependencies.x.path"),
         ('[build-dependencies]\nx = { path = "x" }', "build-dependencies.x.path"),
         (
             "[target.'cfg(unix)'.dependencies]\nx = { git = 'https://e' }",
