@@ -53,7 +53,7 @@ _CARGO_SECTIONS = (
 """The sections with dependencies. Cargo reads the names with `_` too, up to edition 2021."""
 _CARGO_PACKAGES = ("package", "project")
 """The names of the table of the package. Cargo reads `project` too, up to edition 2021."""
-_GO_REPLACE = re.compile(r"(\S+)(?:\s+\S+)?\s+=>\s+(\S+)(\s+\S+)?")
+_GO_REPLACE = re.compile(r"(?:replace\s+)?(\S+(?:\s+\S+)?\s+=>\s+(\S+)(\s+\S+)?)")
 _POM_EXTENSION = ["build", "extensions", "extension"]
 
 Hosts = Collection[str]
@@ -152,10 +152,9 @@ def check_go_mod(file: str, content: bytes, hosts: Hosts) -> bytes:  # noqa: ARG
     A replacement is a folder if it has no version, or begins with a dot or a slash.
     """
     for line in _text(file, content).splitlines():
-        bare = line.partition("//")[0].strip().removeprefix("replace ").strip()
-        found = _GO_REPLACE.fullmatch(bare)
+        found = _GO_REPLACE.fullmatch(line.partition("//")[0].strip())
         if found and (found[3] is None or found[2].strip('"`').startswith((".", "/"))):
-            raise _refusal(file, f"replace {bare}")
+            raise _refusal(file, f"replace {found[1]}")
     return content
 
 

@@ -215,6 +215,7 @@ def test_crates_of_a_registry_are_kept():
     "line",
     [
         "replace a.example/x => ../..",
+        "replace\ta.example/x => ../..",
         "replace a.example/x v1.0.0 => ./x",
         "replace (\n\ta.example/x => ../x // comment\n)",
         'replace a.example/x => "/etc"',
