@@ -14,6 +14,7 @@ program of the bot.
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -39,7 +40,7 @@ CONNECTIONS = 64
 """How many connections a server has at most. A bot needs one; gRPC closes any connection beyond this number. Without
 a sandbox, all programs that connect to the server share these connections."""
 _SOCKET_PATH_LIMIT = 100
-"""The most characters in a socket's path; the limit of operating systems is 104 to 108 bytes."""
+"""The most bytes in a socket's path; the limit of operating systems is 104 to 108 bytes."""
 _NEVER_MS = (1 << 31) - 1
 """A number of milliseconds that gRPC takes for an infinite time."""
 _OPTIONS = (
@@ -99,9 +100,9 @@ class BotServer:
     async def start(self) -> None:
         """Start to listen. Raises `VoidGame` if the server cannot listen on its address."""
         is_unix = self.address.startswith("unix:")
-        if is_unix and len(str(self._socket)) > _SOCKET_PATH_LIMIT:
+        if is_unix and len(os.fsencode(self._socket)) > _SOCKET_PATH_LIMIT:
             raise VoidGame(
-                f"the socket path {self._socket} is longer than {_SOCKET_PATH_LIMIT} characters;"
+                f"the socket path {self._socket} is longer than {_SOCKET_PATH_LIMIT} bytes;"
                 " set TMPDIR to a shorter folder"
             )
         server = grpc.aio.server(options=_OPTIONS)

@@ -177,7 +177,7 @@ async def test_too_long_socket_path_is_a_void_game(tmp_path):
     folder = tmp_path / ("x" * 100)
     folder.mkdir()
     pool = BotPool(ProcessGroupLauncher(), Clocks(), max_processes=2, folder=folder)
-    with pytest.raises(VoidGame, match="is longer than 100 characters"):
+    with pytest.raises(VoidGame, match="is longer than 100 bytes"):
         await pool.acquire(0, spec("a"))
     assert not list(folder.iterdir())
 

@@ -8,6 +8,7 @@ import random
 import socket
 import sys
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import SimpleNamespace
 
 import grpc
@@ -252,9 +253,11 @@ async def test_stopped_server_removes_its_socket(stream, tmp_path_factory):
     assert list(folder.iterdir()) == []
 
 
-async def test_too_long_socket_path_is_a_void_game(stream, tmp_path):
-    server = BotServer(tmp_path / ("x" * 100), stream.serve)
-    with pytest.raises(VoidGame, match=r"is longer than 100 characters; set TMPDIR to a shorter"):
+@pytest.mark.parametrize(("char", "length"), [("x", 101), ("é", 100)])
+async def test_too_long_socket_path_is_a_void_game(stream, tmp_path_factory, char, length):
+    folder = tmp_path_factory.mktemp("s")
+    server = BotServer(Path(f"{folder}/".ljust(length, char)), stream.serve)
+    with pytest.raises(VoidGame, match=r"is longer than 100 bytes; set TMPDIR to a shorter"):
         await server.start()
     await server.stop()
 
