@@ -234,8 +234,8 @@ class PendingRequests:
         self._slowest_us: int | None = None
         """The mean time for a decision in the slowest batch of decisions so far, in microseconds; None before the first. The
         mean is the time until the last reply, divided by the number of replies. An overdue batch also counts with its limit,
-        divided by one more than the number of its requests that were not open any more, because the bot was still at the
-        next decision."""
+        divided by one more than the number of its replies, because the bot was still at the next decision. Malformed
+        replies do not count."""
         self.missed = 0
         """How many batches in a row were overdue without any reply."""
         self._clock = clock
@@ -473,7 +473,7 @@ class PendingRequests:
         else:
             self.missed += 1
         if batch.requests[0].number != READY:
-            replies = len(batch.requests) - batch.open
+            replies = sum(request.action is not None for request in batch.requests)
             self._slowest_us = max(self._slowest_us or 0, batch.limit_us // (replies + 1))
         wall_us = (self._now_ns() - batch.written_ns) // 1000
         for request in batch.requests:

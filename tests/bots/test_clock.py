@@ -458,6 +458,18 @@ async def test_requests_without_a_reply_do_not_make_the_decisions_of_their_batch
     assert bot.requests.reserve_us == 4 * 3000
 
 
+@pytest.mark.parametrize("end", ["fail", "abandon"])
+async def test_requests_without_a_reply_do_not_make_an_overdue_batch_quicker(bot, end):
+    batch = bot.write_batch(LIMIT_US, LIMIT_US, LIMIT_US)
+    for request in batch[1:]:
+        if end == "fail":
+            bot.requests.fail(request, Strike(Cause.MALFORMED, NOTHING))
+        else:
+            bot.requests.abandon(request)
+    bot.time.creep_us(3 * LIMIT_US + REPLY_GRACE_US)
+    assert bot.requests.reserve_us == 4 * 3 * LIMIT_US
+
+
 async def test_batch_that_is_overdue_counts_as_its_replies_and_one_more_slow_decision(bot):
     for replies in (1, 0):
         batch = bot.write_batch(LIMIT_US, LIMIT_US, LIMIT_US)
