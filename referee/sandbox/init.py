@@ -3,7 +3,8 @@
 `python -I -S init.py REPORT [OPTION…] -- PROGRAM ARGUMENT…` writes these lines to the file descriptor REPORT:
 
     runs PID             the program runs; PID is its process id inside the sandbox
-    refused NUMBER TEXT  the program could not be started: the error's number and a text
+    refused NUMBER TEXT  the program could not be started: the error's number and a text. NUMBER is 0 if the isolation
+                         cannot be set up
     ended STATUS         the program has ended with this wait status
 
 The process ends when no other process is left in the sandbox, or when the sandbox is killed. The options are:
@@ -37,7 +38,7 @@ import struct
 import sys
 import time
 
-_LIBC = ctypes.CDLL(None)
+_LIBC = ctypes.CDLL(None, use_errno=True)
 _SIGINT, _SIGPIPE, _SIGXFSZ = 2, 13, 25
 """Numbers of signals. The module `signal` takes longer to import than all others together."""
 _PR_SET_DUMPABLE = 4
@@ -68,7 +69,7 @@ def main() -> None:
     listener = -1
     if "--sysinfo" in options:
         memory, asking, refusing = _values(options, "--sysinfo", 3)
-        listener = _filter_calls(bytes.fromhex(asking), bytes.fromhex(refusing))
+        listener = _filter_calls(bytes.fromhex(asking), bytes.fromhex(refusing), report)
     limits = {
         kind: int(_values(options, name, 1)[0])
         for name, kind in (
@@ -156,10 +157,10 @@ def _wait_for_all(program: int, report: int) -> None:
             os.write(report, f"ended {status}\n".encode())
 
 
-def _filter_calls(asking: bytes, refusing: bytes) -> int:
+def _filter_calls(asking: bytes, refusing: bytes, report: int) -> int:
     """Set the filter `asking`, and return its listener: the file descriptor from which this process reads the calls.
 
-    If that fails, set the filter `refusing` and return -1.
+    If that fails, set the filter `refusing` and return -1. If that fails too, report the error and exit.
     """
 
     class Program(ctypes.Structure):
@@ -168,11 +169,15 @@ def _filter_calls(asking: bytes, refusing: bytes) -> int:
     for code, flags in ((asking, _NEW_LISTENER), (refusing, 0)):
         program = ctypes.byref(Program(len(code) // 8, code))
         number = _SECCOMP[os.uname().machine]
-        listener: int = _LIBC.syscall(number, _SET_MODE_FILTER, flags, program)
-        if listener > 0:
-            os.set_inheritable(listener, False)  # noqa: FBT003 - the function takes no keywords
-            return listener
-    return -1
+        result: int = _LIBC.syscall(number, _SET_MODE_FILTER, flags, program)
+        if result > 0:  # only `asking` has a listener
+            os.set_inheritable(result, False)  # noqa: FBT003 - the function takes no keywords
+            return result
+        if result == 0:
+            return -1
+    reason = os.strerror(ctypes.get_errno())
+    os.write(report, f"refused 0 the filter for sysinfo cannot be set: {reason}\n".encode())
+    os._exit(127)
 
 
 def _emulate_sysinfo(listener: int, memory: int) -> None:

@@ -859,12 +859,11 @@ async def test_many_processes_are_answered_and_killed_callers_are_forgotten(pyth
     assert (await read_all(await python(program))).splitlines() == [*["{9}"] * 5, "0"]
 
 
-@pytest.mark.skipif(os.uname().machine not in seccomp.ARCHITECTURES, reason="no filter for it")
-def test_sysinfo_is_refused_if_the_kernel_cannot_ask():
+def call_sysinfo_if_the_kernel_cannot_ask(refusing):
+    """Return the report of `init.py` and the process of a program that prints what sysinfo returns."""
     program = (
         "import ctypes, os; print(ctypes.CDLL(None).sysinfo(ctypes.create_string_buffer(200)))"
     )
-    _, refusing = seccomp.build_sysinfo_filters(os.uname().machine)
     reading, report = os.pipe()
     done = subprocess.run(
         [
@@ -877,6 +876,20 @@ def test_sysinfo_is_refused_if_the_kernel_cannot_ask():
         check=False,
         preexec_fn=lambda: ctypes.CDLL(None).prctl(38, 1, 0, 0, 0),  # as bubblewrap does
     )
-    for descriptor in (reading, report):
-        os.close(descriptor)
+    os.close(report)
+    with open(reading) as lines:  # noqa: PTH123 - a descriptor
+        return lines.read(), done
+
+
+@pytest.mark.skipif(os.uname().machine not in seccomp.ARCHITECTURES, reason="no filter for it")
+def test_sysinfo_is_refused_if_the_kernel_cannot_ask():
+    _, refusing = seccomp.build_sysinfo_filters(os.uname().machine)
+    _, done = call_sysinfo_if_the_kernel_cannot_ask(refusing)
     assert done.stdout == "-1\n", done.stderr
+
+
+@pytest.mark.skipif(os.uname().machine not in seccomp.ARCHITECTURES, reason="no filter for it")
+def test_program_is_not_started_if_sysinfo_cannot_be_refused_either():
+    report, done = call_sysinfo_if_the_kernel_cannot_ask(b"")
+    assert report == "refused 0 the filter for sysinfo cannot be set: Invalid argument\n"
+    assert done.stdout == "", done.stderr
