@@ -132,12 +132,10 @@ def lease_user_id() -> UserIdLease | None:
         raise VoidGame(
             "this machine has no user ids for bots: give the container the user ids 61184 to 62183"
         )
-    in_use = {uid for _, uid in _list_owners()}
     folder, path = _open_folder()
     try:
         for uid in candidates:
-            pair = (uid, uid + 1)
-            if not in_use.isdisjoint(pair) or any(map(_has_account, pair)):
+            if any(map(_has_account, (uid, uid + 1))):
                 continue
             if (lock := _lock(folder, uid)) is not None:
                 return UserIdLease(uid, lock, path / str(uid))
@@ -199,21 +197,25 @@ def _open_folder() -> tuple[int, Path]:
 
 
 def _lock(folder: int, uid: int) -> int | None:
-    """Return a descriptor that locks `uid`; None if another process has locked it.
+    """Return a descriptor that locks `uid`; None if another process has locked it, or a process runs with its ids.
 
-    Raises OSError if the file cannot be opened, or cannot be locked for another reason.
+    Raises OSError if the file cannot be opened, or cannot be locked for another reason, or if processes cannot be listed.
     """
     flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
     lock = os.open(str(uid), flags, 0o600, dir_fd=folder)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Check this only now. Before, another referee could start processes with these ids, and then be killed.
+        is_free = {uid, uid + 1}.isdisjoint(owner for _, owner in _list_owners())
     except BlockingIOError:
-        os.close(lock)
-        return None
+        is_free = False
     except BaseException:
         os.close(lock)
         raise
-    return lock
+    if is_free:
+        return lock
+    os.close(lock)
+    return None
 
 
 def _has_account(uid: int) -> bool:

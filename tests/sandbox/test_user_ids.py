@@ -267,6 +267,24 @@ def test_user_id_with_running_processes_is_not_leased(monkeypatch):
         assert not list_pids(uid)
 
 
+def test_user_id_that_gets_a_process_just_before_it_is_locked_is_not_leased(own_ids, monkeypatch):
+    """Another referee had the lock until now, started the process and was killed."""
+    _, ids = own_ids
+    lock, started = user_ids._lock, []
+
+    def start_and_lock(folder, uid):
+        if uid == ids[0]:
+            started.append(subprocess.Popen(["/bin/sleep", "1000"], user=uid, cwd="/"))
+        return lock(folder, uid)
+
+    monkeypatch.setattr(user_ids, "_lock", start_and_lock)
+    lease = lease_user_id()
+    with started[0] as left_behind:
+        left_behind.kill()
+    assert lease.uid == ids[1]
+    lease.release()
+
+
 @pytest.mark.parametrize("mode", [0o777, 0o710, 0o701])
 def test_locks_that_others_can_reach_are_refused(place, mode):
     folder = place / user_ids._FOLDER
