@@ -221,7 +221,8 @@ def remove_folder(path: Path) -> None:
             for name in folders:
                 with suppress(OSError):
                     os.rmdir(name, dir_fd=descriptor)
-            for name in others:
+            # The lock of a run folder is the last file, because a run folder without a lock is removed only if it is empty.
+            for name in sorted(others, key=_LOCK.__eq__):
                 with suppress(OSError):
                     os.unlink(name, dir_fd=descriptor)
     with suppress(OSError):
@@ -350,8 +351,8 @@ def _remove_if_abandoned(folder: Path) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         kill_programs(folder)
-        # This removes the lock after all subfolders. If this process is killed before that, a later run finds the lock
-        # and removes the rest.
+        # This removes the lock at the end. If this process is killed before that, a later run finds the lock and removes
+        # the rest.
         remove_folder(folder)
     except BlockingIOError:
         return  # the run is alive

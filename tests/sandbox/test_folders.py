@@ -251,6 +251,26 @@ def test_folder_of_a_killed_run_is_removed_by_the_next_run(temp):
         assert list(temp.iterdir()) == [folder]
 
 
+def test_run_folder_whose_removal_was_interrupted_is_removed_by_the_next_run(temp, monkeypatch):
+    left = temp / "abcdefgh"
+    left.mkdir(parents=True)
+    for name in ("lock", *"0123456789"):
+        (left / name).touch()
+    unlink = os.unlink
+
+    def stop_after_lock(name, **options):
+        unlink(name, **options)
+        if name == "lock":
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", stop_after_lock)
+        with pytest.raises(KeyboardInterrupt), run_folder():
+            pass
+    with run_folder() as folder:
+        assert list(temp.iterdir()) == [folder]
+
+
 def test_planted_link_is_no_run_folder(tmp_path, temp, kept):
     temp.mkdir(mode=0o700)
     for planted in (tmp_path / "referee-abcdefgh", temp / "abcdefgh"):
