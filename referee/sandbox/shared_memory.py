@@ -48,7 +48,7 @@ _SCANS = 3
 """How many times to scan for the creator of a file. One scan is not enough, because the event for a new file comes
 shortly before the creator has the file open."""
 _MAX_FILES = 4096
-"""How many files of one program to remember."""
+"""How many files of one program to remember, and how many unfinished renames."""
 _CLOCK_ERROR_S = 2
 """By how much a segment may seem older than its creator, because the kernel rounds both times."""
 
@@ -100,7 +100,8 @@ class SharedMemoryWatch:
         self._created: dict[bytes, _NewFile] = {}
         """The new files whose creator is not known yet, by name."""
         self._moved: dict[int, _NewFile] = {}
-        """Files of `_created` that are being renamed, by the cookie of the event."""
+        """Files of `_created` that are being renamed, by the cookie of the event. A file that moves to another folder stays
+        here, because no second event comes for it."""
         self._unconfirmed: dict[int, int] = {}
         """The program that has a file open, by the inode of the file. An entry stays until `_find_other_holders` has
         searched for other processes that have the file open."""
@@ -217,11 +218,13 @@ class SharedMemoryWatch:
             _, mask, cookie, length = _EVENT.unpack_from(data, position)
             position += _EVENT.size + length
             self._take_event(mask, cookie, data[position - length : position].rstrip(b"\0"))
-        self._moved.clear()
+        if len(self._moved) > _MAX_FILES:
+            self._moved.clear()
 
     def _take_event(self, mask: int, cookie: int, name: bytes) -> None:
         if mask & _OVERFLOW:  # events are lost
             self._created.clear()
+            self._moved.clear()
         elif mask & _IS_FOLDER:
             pass
         elif mask & _CREATE:
@@ -235,7 +238,7 @@ class SharedMemoryWatch:
         elif mask & _MOVED_TO:
             self._created.pop(name, None)
             if cookie in self._moved:
-                self._created[name] = self._moved[cookie]
+                self._created[name] = self._moved.pop(cookie)
 
     def _scan(self) -> None:
         """Find the programs that have new files open, and start the search for other holders."""

@@ -4,6 +4,7 @@ import asyncio
 import ctypes
 import os
 import signal
+import struct
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,8 +12,8 @@ import pytest
 from isolated_games import Games, spec
 from process_groups import first_line
 
-from referee.sandbox import NO_ISOLATION
-from referee.sandbox.shared_memory import SHARED_MEMORY
+from referee.sandbox import NO_ISOLATION, shared_memory
+from referee.sandbox.shared_memory import SHARED_MEMORY, SharedMemoryWatch
 from referee.sandbox.system_v import REMOVE_IPC, read_ipc_table
 
 pytestmark = [
@@ -185,6 +186,45 @@ async def test_file_made_after_thousands_of_long_names_is_removed(python, tmp_pa
     assert left() == {FILE}
     await program.kill()
     assert not left()
+
+
+class Events:
+    """Sends events to a watch through a pipe, as the kernel does through inotify."""
+
+    def __init__(self, pipe):
+        self.watch = SharedMemoryWatch()
+        self.watch._inotify, self._pipe = pipe
+
+    def send(self, mask, name, cookie=0):
+        os.write(self._pipe, struct.pack("iIII16s", 1, mask, cookie, 16, name))
+
+
+@pytest.fixture
+def events():
+    pipe = os.pipe2(os.O_NONBLOCK)
+    yield Events(pipe)
+    for end in pipe:
+        os.close(end)
+
+
+def test_file_is_still_new_if_its_rename_comes_in_two_reads(events):
+    events.send(shared_memory._CREATE, b"old")
+    events.send(shared_memory._MOVED_FROM, b"old", cookie=7)
+    events.watch._read_events()
+    events.send(shared_memory._CREATE, b"other")
+    events.watch._read_events()
+    events.send(shared_memory._MOVED_TO, b"new", cookie=7)
+    events.watch._read_events()
+    assert events.watch._created.keys() == {b"other", b"new"}
+
+
+def test_files_that_leave_the_folder_are_forgotten_in_time(events):
+    for number in range(3 * shared_memory._MAX_FILES):
+        events.send(shared_memory._CREATE, b"gone")
+        events.send(shared_memory._MOVED_FROM, b"gone", cookie=number)
+        events.watch._read_events()
+    assert not events.watch._created
+    assert len(events.watch._moved) <= shared_memory._MAX_FILES
 
 
 async def test_file_that_another_process_uses_is_kept(make_file):
