@@ -37,9 +37,9 @@ _EVENT = struct.Struct("iIII")
 _READ_BYTES = 1 << 15
 """How many bytes of events to read before a scan: about 1,000 events if file names have at most 15 bytes, otherwise fewer."""
 _BACKLOG_BYTES = 16_384 * 272
-"""How many bytes of events to read before a program is killed. This empties the queue of the kernel, which keeps at most 16,384
-events by default, each with 16 bytes and a file name of at most 256. A limit is needed, because a program can make events
-without end."""
+"""How many bytes of events to read after a scan, and before a program is killed. This empties the queue of the kernel, which
+keeps at most 16,384 events by default, each with 16 bytes and a file name of at most 256. A limit is needed, because a program
+can make events without end."""
 _PAUSE_S = 0.002
 """The shortest time between two scans."""
 _PAUSES_PER_SCAN = 9
@@ -253,7 +253,7 @@ class SharedMemoryWatch:
             if wanted.get(file.name) is file.is_deleted
         }
         # forget files that somebody has closed during the scan, because another program may have made them
-        self._read_events()
+        self._read_events(_BACKLOG_BYTES)
         for inode, (pid, name) in found.items():
             if self._created.pop(name, None) and len(self._programs[pid].inodes) < _MAX_FILES:
                 self._unconfirmed[inode] = pid

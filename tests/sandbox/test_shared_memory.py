@@ -227,6 +227,22 @@ def test_files_that_leave_the_folder_are_forgotten_in_time(events):
     assert len(events.watch._moved) <= shared_memory._MAX_FILES
 
 
+async def test_file_that_is_closed_during_a_scan_has_no_known_creator(events, monkeypatch):
+    def hold_while_events_come(_pid):
+        for _ in range(1500):
+            events.send(shared_memory._CLOSE, b"other")
+        events.send(shared_memory._CLOSE, b"file")
+        yield shared_memory._HeldFile(inode=1, name=b"file", is_deleted=False)
+
+    monkeypatch.setattr(shared_memory.PROCESS_TREES, "list_pids", lambda _pid: [])
+    monkeypatch.setattr(shared_memory, "_held_files", hold_while_events_come)
+    events.watch.add(os.getpid())
+    events.send(shared_memory._CREATE, b"file")
+    events.watch._read_events()
+    events.watch._scan()
+    assert not events.watch._unconfirmed
+
+
 async def test_file_that_another_process_uses_is_kept(make_file):
     program = await make_file()
     with Path(FILE).open("rb"):  # noqa: ASYNC230 - does not block
