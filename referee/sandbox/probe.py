@@ -162,14 +162,23 @@ def _create_targets(folder: Path, marker: str, bystander: int, stack: ExitStack)
 
 
 def _hold_locks(stack: ExitStack, shared: Path) -> None:
-    """Hold locks on an eventfd, /dev/null and `shared`, so that the program can try to notice them."""
-    whole_file = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-    for file in (os.eventfd(0), *(os.open(path, os.O_RDWR) for path in (os.devnull, shared))):
+    """Hold locks on an eventfd, /dev/null and `shared`, so that the program can try to notice them.
+
+    All probes of the machine lock the same eventfd and the same /dev/null. They use shared locks, because any number of
+    probes can hold these at the same time.
+    """
+    common, own = (fcntl.LOCK_SH, fcntl.F_RDLCK), (fcntl.LOCK_EX, fcntl.F_WRLCK)
+    for file, (kind, record_kind) in (
+        (os.eventfd(0), common),
+        (os.open(os.devnull, os.O_RDWR), common),
+        (os.open(shared, os.O_RDWR), own),
+    ):
         stack.callback(os.close, file)
-        # if another referee probes at the same time, its lock serves as well
+        # if another program of the machine has an exclusive lock, that lock serves as well
         with suppress(BlockingIOError):
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
         with suppress(BlockingIOError):
+            whole_file = struct.pack("hhqqi4x", record_kind, os.SEEK_SET, 0, 0, 0)
             # not F_SETLK: `_write_without_end` would release that lock when it closes the file
             fcntl.fcntl(file, fcntl.F_OFD_SETLK, whole_file)
 

@@ -211,20 +211,22 @@ def _try_calls() -> _Result:
 def _try_locks(shared: str) -> _Result:
     """Try to notice that the referee holds locks, and that the referee opens and changes files."""
     succeeded: list[str] = []
-    files = {
-        "a shared file": os.open(shared, os.O_RDONLY),
-        "/dev/null": os.open(os.devnull, os.O_RDONLY),
-        "an eventfd": os.eventfd(0),
-    }
-    for name, file in files.items():
+    file = os.open(shared, os.O_RDONLY)
+    # the referee has an exclusive lock on the first file, and shared locks on the others
+    files = (
+        ("a shared file", file, fcntl.LOCK_SH),
+        ("/dev/null", os.open(os.devnull, os.O_RDWR), fcntl.LOCK_EX),
+        ("an eventfd", os.eventfd(0), fcntl.LOCK_EX),
+    )
+    for name, each, kind in files:
         for how, lock in (("flock", fcntl.flock), ("fcntl", fcntl.lockf)):
             try:
-                lock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                lock(each, kind | fcntl.LOCK_NB)
             except BlockingIOError:
                 succeeded.append(f"notice {how} on {name}")
             except OSError:
                 pass
-    if _notices_by_signal(files["a shared file"], shared):
+    if _notices_by_signal(file, shared):
         succeeded.append("notice by a lease or dnotify that a file is changed")
     if _notices_by_inotify(shared):
         succeeded.append("notice by inotify that a file is opened")

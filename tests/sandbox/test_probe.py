@@ -19,7 +19,7 @@ from programs import LONG_TEXTS, little_memory
 
 from referee.errors import Shortage
 from referee.sandbox import Protection, State, probe, probe_programs
-from referee.sandbox.probe import _prepare_folder, _try_forbidden_acts
+from referee.sandbox.probe import _hold_locks, _prepare_folder, _try_forbidden_acts
 from referee.sandbox.process_group import ProcessGroupLauncher
 
 
@@ -51,6 +51,25 @@ async def test_program_that_once_leaves_its_core_does_so_by_the_scheduler(
     result = await probe._try_stopping(program, "no process has this mark")
     assert result.state is state
     assert list(left) == []
+
+
+def test_locks_of_a_probe_stay_when_a_probe_that_began_before_it_ends(tmp_path):
+    first, shared = tmp_path / "first", tmp_path / "shared"
+    for file in (first, shared):
+        file.touch()
+    with ExitStack() as stack:
+        with ExitStack() as other_probe:
+            _hold_locks(other_probe, first)
+            _hold_locks(stack, shared)
+        script = f"from referee.sandbox import probe_programs; print(*probe_programs._try_locks({str(shared)!r})[1], sep='\\n')"
+        noticed = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        ).stdout.splitlines()
+    assert [act for act in noticed if not act.startswith("notice by")] == [
+        f"notice {how} on {name}"
+        for name in ("a shared file", "/dev/null", "an eventfd")
+        for how in ("flock", "fcntl")
+    ]
 
 
 class Kernel:
