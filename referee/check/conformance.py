@@ -115,7 +115,8 @@ async def check_bot(
         discard: called with the copy if the check raises an exception, for example VoidGame, or after Ctrl-C.
 
     The check leaves no process running. It leaves no files except the logs and the copy. A new copy is temporary, see
-    `Workshop.copy`. Raises `VoidGame` if the machine lacks the resources to run the bot.
+    `Workshop.copy`. Raises `VoidGame` if the machine lacks the resources to run the bot. Raises `UserError` if the bot cannot
+    be built for a reason that is not in the bot, such as a TMPDIR with a long path.
     """
     measurements = Measurements()
     with run_folder() as scratch:

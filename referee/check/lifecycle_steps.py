@@ -23,7 +23,7 @@ from referee.check.bot_under_test import BotUnderTest, Measurements
 from referee.check.games import CheckGame, play_game
 from referee.clocks import Clocks
 from referee.errors import Cause, Forfeit, UserError
-from referee.roster.content import BuildError
+from referee.roster.content import BuildError, FolderError
 from referee.roster.workshop import Copy, Workshop
 from referee.rules.ruleset import RULESETS
 from referee.sandbox.launcher import signal_name
@@ -115,7 +115,8 @@ class StartUpSteps:
     async def build(self) -> Finding:
         """Copy the folder, fetch the packages that the bot needs, and run the manifest's build command in the copy.
 
-        Raises `StepFailure` if the folder cannot be copied, or if the fetch or the build fails.
+        Raises `StepFailure` if the folder cannot be copied, or if the fetch or the build fails. Raises `UserError` if the
+        reason is not in the bot, for example if the user has no home folder.
         """
         assert self.manifest is not None  # noqa: S101 - `read_manifest` has run
         command = " ".join(self.manifest.build.command) if self.manifest.build else ""
@@ -130,7 +131,7 @@ class StartUpSteps:
                 error.reason,
                 error.output,
             ) from None
-        except UserError as error:
+        except FolderError as error:
             raise StepFailure(
                 "a folder that can be copied, because builds run in a copy", str(error)
             ) from None

@@ -23,6 +23,10 @@ _TARFILE_ERRORS = (KeyError, RecursionError, ValueError)
 """What `tarfile` raises for a hard link to nowhere, for a long chain of hard links, and for a name with a NUL character."""
 
 
+class FolderError(UserError):
+    """A bot's folder cannot be copied, and the reason is in the folder."""
+
+
 class BuildError(UserError):
     """The build of a bot has failed, or the fetch that comes before the build."""
 

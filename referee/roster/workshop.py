@@ -39,6 +39,7 @@ from referee.bots.manifest import FILE_NAME, Manifest, Variant, load_manifest
 from referee.errors import UserError, copy_errors
 from referee.roster.content import (
     FOLDER,
+    FolderError,
     check_build,
     check_copied,
     extract,
@@ -150,10 +151,11 @@ class Workshop:
         the next call for the same bot removes it, unless this call uses it. Until it is removed, the same content is not
         built again. `keep` makes the copy permanent, and so does a call with `is_kept` True.
 
-        Raises `UserError` in these cases: the manifest is wrong or changes meanwhile, the folder cannot be copied, it is in
-        the folder of the league's copies but is not a copy, or `content_hash` is given and the content has another hash.
-        Raises `BuildError` if the fetch or the build fails. Raises `VoidGame` and `UserError` as `build` does. Raises `Shortage`
-        if the machine lacks a resource, such as space on the disk. After an error no new copy remains.
+        Raises `FolderError` if the folder cannot be copied or its manifest changes meanwhile. Raises `UserError` in these cases:
+        the manifest is wrong, the folder is in the folder of the league's copies but is not a copy, that folder cannot be
+        written, or `content_hash` is given and the content has another hash. Raises `BuildError` if the fetch or the build
+        fails. Raises `VoidGame` and `UserError` as `build` does. Raises `Shortage` if the machine lacks a resource, such as
+        space on the disk. After an error no new copy remains.
 
         A workshop with `only` raises `UserError` for a content hash that is not in `only`. It also replaces the league's
         copy if `is_unchanged` returns False for this copy.
@@ -165,10 +167,13 @@ class Workshop:
             folder.mkdir(parents=True, exist_ok=True)
             async with _lock_when_free(folder):
                 with tempfile.TemporaryDirectory(prefix=_NEW, dir=folder) as new:
-                    taken = take_snapshot(
-                        source, Path(new) / FOLDER, manifest, variant, from_copy=from_copy
-                    )
-                    check_copied(manifest, source, taken.path)
+                    try:
+                        taken = take_snapshot(
+                            source, Path(new) / FOLDER, manifest, variant, from_copy=from_copy
+                        )
+                        check_copied(manifest, source, taken.path)
+                    except UserError as error:
+                        raise FolderError(*error.args) from error
                     if content_hash not in {None, taken.content_hash}:
                         raise UserError(
                             f"{manifest.name}: the content hash is {taken.content_hash} instead of {content_hash}"

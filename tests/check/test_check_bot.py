@@ -11,7 +11,7 @@ from referee.check import StepVerdict, conformance, decision_steps, game_steps, 
 from referee.check.bot_under_test import BotUnderTest
 from referee.check.conformance import check_bot
 from referee.clocks import Clocks
-from referee.errors import Cause, Evidence, Forfeit
+from referee.errors import Cause, Evidence, Forfeit, UserError
 from referee.roster.workshop import Workshop
 from referee.sandbox.process_group import ProcessGroupLauncher
 
@@ -461,6 +461,16 @@ async def test_only_chosen_steps_are_run_and_the_others_are_taken_for_passed():
     for step in report.steps:
         is_left_out = step.finding.verdict is StepVerdict.SKIP
         assert is_left_out == (step.name not in chosen), step
+
+
+async def test_user_without_a_home_folder_ends_the_check_and_fails_no_step(tmp_path, monkeypatch):
+    def fail():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", fail)
+    folder = bot_folder(tmp_path / "bot", "plain", more='[build]\ncommand = ["true"]')
+    with pytest.raises(UserError, match="has no account and no home folder: set HOME"):
+        await check_and_assert_clean(folder)
 
 
 async def test_link_out_of_the_folder_fails_the_build(tmp_path):
