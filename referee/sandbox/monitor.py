@@ -37,6 +37,9 @@ all their memory.
 """
 _ENDED_PER_PROCESS = 16
 """The number of orphan processes that end between two checks may be at most this multiple of the limit of processes."""
+_ENDED_NS = 1_000_000_000
+"""What `ResourceMonitor.busy_ns` adds for a process that has ended, in ns. How much the process had computed since the
+previous call is not known."""
 _IDLE_PERIODS = 10
 """A program that is not in use is checked only once in this many periods."""
 
@@ -81,6 +84,10 @@ class ResourceMonitor:
         """The process ids of the tree at the last call of `find_members`."""
         self._cpu_ticks = 0
         self._peak_kib = 0
+        self._clocks_ns: dict[int, int] = {}
+        """The CPU time of each process at the last measurement for `busy_ns`."""
+        self._ended_ns = 0
+        """What the result of `busy_ns` includes for processes that have ended."""
 
     def measure(self) -> CurrentUsage:
         """Find the processes of the tree and return what they use now."""
@@ -151,7 +158,16 @@ class ResourceMonitor:
             is_busy = self._has_too_many(self._measure_members()) or any(
                 state == b"R" for pid in self._members for state in _thread_states(pid)
             )
-        return sum(map(cpu_ns, self._members)) if is_busy else None
+        return self._sum_cpu_ns() if is_busy else None
+
+    def _sum_cpu_ns(self) -> int:
+        """Return the CPU time of the tree. The end of a process never makes it smaller, even if no parent waits for the process."""
+        clocks_ns = {pid: cpu_ns(pid) for pid in self._members}
+        for pid, before_ns in self._clocks_ns.items():
+            if clocks_ns.get(pid, -1) < before_ns:  # it has ended; a new process may have its pid
+                self._ended_ns += before_ns + _ENDED_NS
+        self._clocks_ns = clocks_ns
+        return self._ended_ns + sum(clocks_ns.values())
 
     def find_members(self) -> list[int]:
         """Search for the processes of the tree, and return their pids without bubblewrap and `init.py`."""

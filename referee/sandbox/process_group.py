@@ -234,7 +234,8 @@ class ProcessGroup:
 
     def busy_ns(self) -> int | None:
         """See `RunningProgram.busy_ns`."""
-        return self._monitor.busy_ns()
+        measure = self._monitor.busy_ns
+        return measure() if self._resources is None else self._resources.busy_ns(measure)
 
     async def breach(self) -> Forfeit | VoidGame | None:
         """See `RunningProgram.breach`."""

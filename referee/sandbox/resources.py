@@ -111,6 +111,12 @@ class SandboxResources:
             measured.peak_memory_kib if peak_memory_kib is None else peak_memory_kib,
         )
 
+    def busy_ns(self, measure: Callable[[], int | None]) -> int | None:
+        """Return the CPU time in ns; None if `measure` returns None. If the cgroup does not count it, take it from `measure`."""
+        measured_ns = measure()
+        cpu_s = None if measured_ns is None or self.cgroup is None else self.cgroup.cpu_s
+        return measured_ns if cpu_s is None else round(cpu_s * 1e9)
+
     def send_kill(self) -> None:
         """Send SIGKILL to all processes of the program's user, and do not wait for their end. Do nothing if the program runs as the referee's user."""
         with self._lock:

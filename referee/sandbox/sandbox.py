@@ -215,7 +215,7 @@ class SandboxedProgram:
 
     def busy_ns(self) -> int | None:
         """See `RunningProgram.busy_ns`."""
-        return self._monitor.busy_ns()
+        return self._resources.busy_ns(self._monitor.busy_ns)
 
     async def wait_for_start(self, program: str) -> None:
         """Wait until the program runs.

@@ -113,6 +113,7 @@ FAULTS = {
     "runs_in_circles": STRIKES,
     "stops_itself": STRIKES,
     "is_always_late": STRIKES,
+    "computes_while_children_end": LATE,
     "always_plays_what_it_lacks": STRIKES,
     "is_late": LATE,
     "uses_up_its_bank": Expected(Cause.OUT_OF_TIME, "the bot sent no reply within", game=BANK),
@@ -182,6 +183,7 @@ OTHER_TESTS = {"tells_what_it_sees", "stateless", "at_random"}
 
 
 PLAIN = {
+    "computes_while_children_end",
     "exits_with_1",
     "has_foreign_token",
     "segfaults",

@@ -349,6 +349,25 @@ class IsAlwaysLate(GoesWrongForGood):
         await self.say(replies=[self.reply(request)])
 
 
+class ComputesWhileChildrenEnd(GoesWrong):
+    """Computes beyond its deadline. Around the deadline its children end one by one, which have computed before.
+
+    SIGCHLD is ignored, so the kernel adds the CPU time of the children to no other process.
+    """
+
+    async def go_wrong(self, request):
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        deadline_s = time.monotonic() + request.time_left_us / 1e6
+        for number in range(20):
+            compute = "import os, time\nwhile time.process_time() < 0.03: pass"
+            sleep = f"time.sleep({deadline_s - 0.005 + number * 0.0015} - time.monotonic())"
+            subprocess.Popen([sys.executable, "-I", "-S", "-c", f"{compute}\n{sleep}\nos._exit(0)"])
+        await asyncio.sleep(deadline_s - 0.01 - time.monotonic())
+        while time.monotonic() < deadline_s + 0.2:
+            pass
+        await self.say(replies=[self.reply(request)])
+
+
 class UsesUpItsBank(Fair):
     """Uses most of its bank for some decisions, and then waits longer than the rest of the bank."""
 

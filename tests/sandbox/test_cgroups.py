@@ -137,6 +137,14 @@ def test_what_the_cgroup_does_not_count_is_measured(version_2, tmp_path):
         resources.release()
 
 
+def test_cpu_time_of_a_busy_program_is_that_of_its_cgroup(version_2):
+    """The monitor does not see what an ended process has computed."""
+    resources = SandboxResources(Cgroups.find(version_2), PROGRAM)
+    assert resources.busy_ns(lambda: 9) == 1_500_000_000
+    assert resources.busy_ns(lambda: None) is None
+    assert SandboxResources(Cgroups(()), PROGRAM).busy_ns(lambda: 9) == 9
+
+
 def test_no_cgroups_if_none_can_be_created(tmp_path):
     (tmp_path / "cgroup").write_text("0::/\n3:memory:/x\n")
     (tmp_path / "mountinfo").write_text("1 1 0:1 / /proc rw - cgroup2 x rw\n")

@@ -193,6 +193,13 @@ async def test_faults_are_charged_as_without_isolation(games, name, cause, code,
 
 
 @MORE
+async def test_bot_gains_no_time_from_children_that_end(games):
+    wrong = spec("computes_while_children_end", program="bot.py")
+    async for _, record in games.each_seat(wrong, clocks=SHORT):
+        assert [fault.cause for fault in record.faults] == [Cause.TIMEOUT]
+
+
+@MORE
 @pytest.mark.parametrize("name", ["litters_scratch", "leaves_disguised_daemon", "is_wrapped"])
 async def test_harmless_behaviour_is_no_fault_in_a_sandbox(games, name):
     async for _, record in games.each_seat(spec(name, program="bot.py")):

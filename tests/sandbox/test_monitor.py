@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import signal
 import sys
 import textwrap
 from contextlib import suppress
@@ -292,6 +293,30 @@ def cpu_s(launched):
         with suppress(psutil.NoSuchProcess):
             total_s += sum(child.cpu_times()[:4])
     return total_s
+
+
+async def test_ended_process_does_not_lower_the_cpu_time(start):
+    launched = await start("""
+        import os, signal, time
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so the kernel adds the time of the child to no other process
+        child = os.fork()
+        while child == 0:
+            pass
+        while time.process_time() < 0.3:
+            pass
+        print(child, flush=True)
+        while True:
+            pass
+    """)
+    before_ns = await busy_ns(launched)
+    child = next(pid for pid in launched._monitor.find_members() if pid != launched.process.pid)
+    os.kill(child, signal.SIGKILL)
+    async for _ in within(10):
+        if not psutil.pid_exists(child):
+            break
+    after_ns = await busy_ns(launched)
+    assert after_ns - before_ns > 1_000_000_000
+    assert await busy_ns(launched) - after_ns < 1_000_000_000
 
 
 async def test_ended_program_is_not_busy(start):
