@@ -168,6 +168,8 @@ async def _start_group(
         group = await finish_or_kill(start())
         try:
             await wait_for_start(report, program.command[0])
+            if resources is not None:
+                resources.limit_cpu()
         except BaseException:
             await group.kill()
             raise

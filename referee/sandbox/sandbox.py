@@ -41,7 +41,8 @@ _MESSAGE_BYTES = 500
 #     start shim         it joins the cgroup and changes the user    VoidGame, or Forfeit as in `_start`
 #     bubblewrap         it makes namespaces and mounts              VoidGame, with bubblewrap's output
 #     init               it is process 1 and starts the program      Forfeit, or VoidGame if a resource is lacking
-#     running            init reports `runs PID`; `launch` returns
+#     running            init reports `runs PID`                      VoidGame if the CPU limit of the program cannot be set
+#     launched           `launch` returns
 #     ended              init reports `ended STATUS`; other processes of the program may still run
 #     kill init          the kernel kills all processes of the namespace, and bubblewrap exits
 #     kill bubblewrap    at once if init is not known, otherwise only if bubblewrap still runs after two seconds
@@ -88,6 +89,7 @@ class SandboxLauncher:
             raise
         try:
             await launched.wait_for_start(command[0])
+            resources.limit_cpu()
         except BaseException:
             await launched.kill()
             raise

@@ -1,4 +1,4 @@
-"""Find the cgroups of this process, to see that none is left."""
+"""Find the cgroups of this process, to see that none is left, and read their limits."""
 
 import os
 from pathlib import Path
@@ -14,3 +14,9 @@ def own_cgroups():
     namespace = Path("/proc/self/ns/pid").stat().st_ino
     pattern = f"referee-{namespace}-{os.getpid()}-*"
     return [path for each in Cgroups.find()._hierarchies for path in each.folder.glob(pattern)]
+
+
+def read_cpu_limit(cgroup):
+    """Return the CPU time of each period, in µs, as the kernel writes it."""
+    file = cgroup.find_file("cpu.max") or cgroup.find_file("cpu.cfs_quota_us")
+    return file.read_text().split()[0]

@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -143,6 +144,21 @@ def test_cpu_time_of_a_busy_program_is_that_of_its_cgroup(version_2):
     assert resources.busy_ns(lambda: 9) == 1_500_000_000
     assert resources.busy_ns(lambda: None) is None
     assert SandboxResources(Cgroups(()), PROGRAM).busy_ns(lambda: 9) == 9
+
+
+@pytest.mark.parametrize(("cpus", "at_first"), [(0.01, "100000"), (1.5, "150000")])
+def test_program_is_started_with_at_least_one_core(version_2, tmp_path, cpus, at_first):
+    program = replace(PROGRAM, limits=Limits(cpus=cpus))
+    resources = SandboxResources(Cgroups.find(version_2), program)
+    (file,) = tmp_path.glob("cgroup/user.slice/referee-*/cpu.max")
+    assert file.read_text() == f"{at_first} 100000"
+    resources.limit_cpu()
+    assert file.read_text() == f"{round(cpus * 100_000)} 100000"
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(VoidGame, match="no CPU limit for a bot"):
+        resources.limit_cpu()
+    file.rmdir()
 
 
 def test_no_cgroups_if_none_can_be_created(tmp_path):

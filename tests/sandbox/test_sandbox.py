@@ -19,13 +19,13 @@ from threading import Barrier
 import psutil
 import pytest
 from extended import extend_cases_but
-from own_cgroups import own_cgroups
+from own_cgroups import own_cgroups, read_cpu_limit
 from programs import LONG_NAME, little_memory, long_program, signals, tool
 from strongest_isolation import strongest
 
 from referee.errors import Cause, Forfeit, VoidGame
 from referee.sandbox import Access, Limits, bubblewrap, init, seccomp
-from referee.sandbox.cgroups import Cgroups
+from referee.sandbox.cgroups import Cgroup, Cgroups
 from referee.sandbox.mounts import hidden_folders
 from referee.sandbox.sandbox import SandboxedProgram, SandboxLauncher
 from referee.sandbox.sweeper import SWEEPER
@@ -616,6 +616,30 @@ async def test_cgroup_counts_cpu_time(python):
     await launched.kill()
     assert launched.usage().cpu_s > 0.3
     assert await launched.breach() is None
+
+
+@pytest.mark.isolation("full")
+async def test_low_cpu_limit_does_not_slow_the_start_down(launch):
+    launched = await launch("sleep", "1000", limits=Limits(cpus=0.01))
+    count, limit = launched.cgroup.throttle_count, read_cpu_limit(launched.cgroup)
+    await launched.kill()
+    assert limit == "1000"
+    assert count < 10  # under the program's limit, the start alone would be throttled more often
+
+
+@pytest.mark.isolation("full")
+async def test_program_without_its_cpu_limit_is_killed(launch, monkeypatch):
+    limit_cpu = Cgroup.limit_cpu
+
+    def refuse(self, cpus):
+        if cpus < 1:
+            raise OSError(errno.EINVAL, "refused")
+        limit_cpu(self, cpus)
+
+    monkeypatch.setattr(Cgroup, "limit_cpu", refuse)
+    with pytest.raises(VoidGame, match=r"no CPU limit for a bot: .*refused"):
+        await launch("sleep", "1000", limits=Limits(cpus=0.5))
+    assert not list_leftovers()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes copies and devices")

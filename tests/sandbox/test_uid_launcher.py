@@ -16,9 +16,10 @@ from threading import Event
 import pytest
 from descendants import running
 from extended import extend_cases_but
+from own_cgroups import read_cpu_limit
 
 from referee.errors import Cause, Forfeit, VoidGame
-from referee.sandbox import Access, State, process_group, seccomp
+from referee.sandbox import Access, Limits, State, process_group, seccomp
 from referee.sandbox.cgroups import Cgroups
 from referee.sandbox.folders import ProgramFolder, run_folder
 from referee.sandbox.probe import probe
@@ -64,6 +65,22 @@ def _assert_nothing_left():
     while running() and time.monotonic() < until_s:  # a sweeper may still be ending
         time.sleep(0.01)
     assert not running()
+
+
+async def test_running_program_has_its_own_cpu_limit(place):
+    cgroups = Cgroups.find()
+    if "cpu" not in cgroups.controllers:
+        pytest.skip("this machine gives the referee no cgroups")
+    place.chmod(0o755)
+    launched = await UidLauncher(cgroups).launch(
+        ["sleep", "1000"],
+        folder=place / "own",
+        environment={"PATH": "/usr/bin"},
+        limits=Limits(cpus=0.25),
+    )
+    limit = read_cpu_limit(launched.cgroup)
+    await launched.kill()
+    assert limit == "25000"
 
 
 async def read_words(launched):
