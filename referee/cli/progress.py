@@ -15,13 +15,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from functools import partial
 from types import FrameType
 from typing import Self
 
 from rich.console import Group, RenderableType
 from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from referee.cli import interrupt_signals
@@ -30,7 +31,7 @@ from referee.cli.options import INTERRUPTED, Output
 from referee.errors import Cause, count_text
 from referee.ratings.trueskill import Ratings
 from referee.records import Fault, GameRecord, GameResult, ScheduledGame
-from referee.reports.formats import quoted, visible
+from referee.reports.formats import game_speed, quoted, visible
 from referee.reports.rating_rows import StandingRow, Tally
 from referee.reports.selection import GameFilter, rate_in_order
 from referee.reports.terminal import RowsTable
@@ -233,13 +234,13 @@ class _Screen:
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
             TextColumn("{task.fields[speed]}"),
-            TimeRemainingColumn(),
+            TextColumn("{task.fields[left]}"),
             TextColumn(f"left{' at most' if tournament.may_stop else ''}"),
             console=console,
             expand=True,
         )
         self._task = self._progress.add_task(
-            self._name, total=self._total, completed=self._done, speed=""
+            self._name, total=self._total, completed=self._done, speed="", left="-:--:--"
         )
         self._live = Live(
             console=console, get_renderable=self._render, auto_refresh=False, transient=True
@@ -253,7 +254,7 @@ class _Screen:
         if self._is_live:
             self._live.stop()
         if self._played:
-            self._line(f"{time.monotonic() - self._began:.0f} s")
+            self._line(f"{self._elapsed_s():.0f} s")
             for text in self._host_texts():
                 self.say(text)
 
@@ -289,11 +290,17 @@ class _Screen:
         for fault in record.faults:
             self._faults[fault.cause.value] += 1
             self._print_fault(game, record, fault)
-        self._progress.update(self._task, completed=self._done, speed=self._speed())
+        # Not the estimate of Rich, which is far too low or missing if many games arrive together.
+        seconds = round(self._elapsed_s() / self._played * (self._total - self._done))
+        self._progress.update(
+            self._task,
+            completed=self._done,
+            speed=self._speed(),
+            left=str(timedelta(seconds=seconds)),
+        )
         is_due = self._done % max(1, self._total // _PLAIN_LINES) == 0
         if not self._is_live and is_due and self._done < self._total:
-            seconds = (time.monotonic() - self._began) / self._played * (self._total - self._done)
-            self._line(f"{self._at_most}{seconds:.0f} s left")
+            self._line(f"{self._at_most}{seconds} s left")
 
     def _print_fault(self, game: ScheduledGame, record: GameRecord, fault: Fault) -> None:
         bot = record.seating[fault.seat]
@@ -317,7 +324,11 @@ class _Screen:
         )
 
     def _speed(self) -> str:
-        return f"{self._played / max(1e-9, time.monotonic() - self._began):.1f} games/s"
+        return game_speed(self._played / self._elapsed_s())
+
+    def _elapsed_s(self) -> float:
+        """Return the seconds since the start, more than 0."""
+        return max(1e-9, time.monotonic() - self._began)
 
     def _fault_text(self) -> str:
         if not self._faults:
@@ -326,10 +337,10 @@ class _Screen:
 
     def _host_texts(self) -> list[str]:
         """Return a line about each host of a cluster."""
-        elapsed_s = max(1e-9, time.monotonic() - self._began)
+        elapsed_s = self._elapsed_s()
         return [
             f"{host.host}: {count_text(host.playing, 'worker')} playing, {host.idle} idle, {host.lost} lost;"
-            f" {count_text(host.games, 'game')}, {host.games / elapsed_s:.1f} games/s"
+            f" {count_text(host.games, 'game')}, {game_speed(host.games / elapsed_s)}"
             for host in self.list_hosts()
         ]
 

@@ -36,6 +36,8 @@ _SURELY_NOT = 0.001
 The same holds for shares, but a share of exactly 0 or 1 is shown as `0.0 %` or `100.0 %`."""
 _MINUTE_US = 60 * SECOND_US
 _MILLISECOND_US = 1_000
+_SLOW = 0.1
+"""Below this number of games per second, one decimal place says too little."""
 _FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """A spreadsheet treats a text as a formula if the text begins with one of these characters. The last four are the wide
 forms of the first four. A tab or a carriage return at the beginning has the same effect, but `visible` escapes both."""
@@ -174,6 +176,11 @@ def duration(duration_us: int) -> str:
     minutes, seconds = divmod(round(duration_us / SECOND_US), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02} h" if hours else f"{minutes}:{seconds:02} min"
+
+
+def game_speed(games_per_s: float) -> str:
+    """Return a speed as `2.5 games/s`, and a speed below 0.1 with two digits, as `0.034 games/s`."""
+    return f"{games_per_s:{'.1f' if games_per_s >= _SLOW else '.2g'}} games/s"
 
 
 def memory(size_kib: int) -> str:

@@ -19,7 +19,7 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from referee import __version__
-from referee.reports.formats import duration, memory, moment, percent, visible
+from referee.reports.formats import duration, game_speed, memory, moment, percent, visible
 
 STATIC = Path(__file__).with_name("static")
 """The folder of the style sheets and scripts."""
@@ -160,6 +160,7 @@ def _environment() -> Environment:
         "lines": lambda text: visible(text, lines=True),
         "cut": cut,
         "duration": duration,
+        "game_speed": game_speed,
         "moment": moment,
         "percent": percent,
         "memory": memory,

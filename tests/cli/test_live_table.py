@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,6 +14,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "store"))
 from records import faulty, filled, played
 
+from referee.cli import progress
 from referee.cli.options import Output
 from referee.cli.progress import LiveTable, _Screen
 from referee.ratings import checkpoint
@@ -111,6 +114,32 @@ def test_lines_of_progress_count_stored_games(league):
     with (screen := _Screen(league, tournament, Output(file=out))):
         screen.add(second, played(second))
     assert f"cup: 2 of {len(rows)} games, " in out.getvalue()
+
+
+def test_live_screen_tells_the_time_left_from_the_mean_speed_of_the_run(league, monkeypatch):
+    """Games arrive together and rarely, because a worker reports several games at once."""
+    seconds = 0.0
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: seconds))
+    monkeypatch.setenv("TERM", "xterm")
+    rows = filled(league)
+    tournament = SimpleNamespace(name="cup", may_stop=False, schedule=rows * 10)
+    out = io.StringIO()
+    with (screen := _Screen(league, tournament, Output(file=out, force_terminal=True, width=120))):
+        assert " -:--:-- left" in progress_line(screen, out)
+        for start in (0, 4):
+            seconds += 100
+            for row in rows[start : start + 4]:
+                screen.add(row, played(row))
+            done, left_s = start + 4, 25 * (len(rows) * 10 - start - 4)
+            expected = f"{done}/{len(rows) * 10} 0.04 games/s {timedelta(seconds=left_s)} left"
+            assert expected in progress_line(screen, out)
+
+
+def progress_line(screen, out):
+    """Draw the screen, and return the text that was drawn last."""
+    out.truncate(out.seek(0))
+    screen._console.print(screen._render())
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", out.getvalue())
 
 
 def test_text_of_a_bot_cannot_control_the_terminal(league):
