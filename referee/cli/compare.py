@@ -43,6 +43,7 @@ from referee.cli.playing import (
     league_options,
     open_new_tournament,
     play_to_end,
+    submit_command,
 )
 from referee.cli.tournament import BOTS_TO_COMPARE
 from referee.errors import UserError
@@ -208,7 +209,7 @@ def challenge(
     """
     if "/" in bot:
         raise UserError(
-            f"BOT: {bot!r} is a folder; to add it to the league: referee bots submit {bot}"
+            f"BOT: {bot!r} is a folder; to add it to the league: {submit_command(bot, league, db)}"
         )
     with League.open(league, create=False, db=db) as store:
         challenger = find_bot(store, bot).bot
@@ -216,7 +217,7 @@ def challenge(
     if not field.bots:
         raise UserError(
             f"{store.where}: no other bot can play against {challenger}; to add one, such as a sample bot:"
-            f" referee bots submit {SAMPLE_BOTS / 'greedy'}",
+            f" {submit_command(SAMPLE_BOTS / 'greedy', store.folder, store.db)}",
             *field.left_out,
         )
     for other in field.left_out:
@@ -235,7 +236,8 @@ def challenge(
         settings=settings,
     ) as (store, tournament, under, interrupts):
         play_to_end(store, tournament, under, interrupts, settings)
-        again = shlex.join(["referee", "ratings", "--ruleset", ruleset, *league_options(store)])
+        options = league_options(store.folder, store.db)
+        again = shlex.join(["referee", "ratings", "--ruleset", ruleset, *options])
         settings.out.print(f"To see the bot among all bots of the league: {again}", soft_wrap=True)
 
 

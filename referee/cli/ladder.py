@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -29,7 +30,13 @@ from referee.cli.options import (
     PlayedSeatsOption,
     notes,
 )
-from referee.cli.playing import choose_settings, open_new_tournament, play_to_end
+from referee.cli.playing import (
+    choose_settings,
+    league_options,
+    open_new_tournament,
+    play_to_end,
+    submit_command,
+)
 from referee.errors import UserError
 from referee.reports.selection import GameFilter
 from referee.roster.roster import SAMPLE_BOTS
@@ -163,10 +170,11 @@ def _check_number(store: League, bots: int, ruleset: str) -> None:
     if bots < 2:  # noqa: PLR2004 - a match
         raise UserError(
             f"{store.where}: a ladder needs at least two bots that play {ruleset}, and has {bots};"
-            f" to add one, such as a sample bot: referee bots submit {SAMPLE_BOTS / 'greedy'}"
+            f" to add one, such as a sample bot: {submit_command(SAMPLE_BOTS / 'greedy', store.folder, store.db)}"
         )
     if bots > MAX_LADDER_BOTS:
+        options = league_options(store.folder, store.db)
         raise UserError(
             f"{store.where}: a ladder has at most {MAX_LADDER_BOTS} bots, and {bots} play {ruleset};"
-            " to take some out: referee bots retire NAME"
+            f" to take some out: referee bots retire NAME {shlex.join(options)}"
         )

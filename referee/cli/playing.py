@@ -292,18 +292,24 @@ def _print_tables(store: League, tournament: Tournament, *, finished: bool, as_j
 
 def resume_command(store: League, name: str, place: ClusterChoice | None = None) -> str:
     """Return the command that resumes a tournament on the cluster `place`; if that is None, on the cores of this machine."""
-    words = ["referee", "tournament", "resume", name, *league_options(store)]
+    words = ["referee", "tournament", "resume", name, *league_options(store.folder, store.db)]
     return shlex.join(words if place is None else [*words, *place.options()])
 
 
-def league_options(store: League) -> list[str]:
+def submit_command(bot: str | Path, league: Path, db: str | None) -> str:
+    """Return the command that adds the bot in the folder `bot` to a league; see `league_options`."""
+    return shlex.join(["referee", "bots", "submit", str(bot), *league_options(league, db)])
+
+
+def league_options(league: Path, db: str | None) -> list[str]:
     """Return the options that select a league, for a command that the user can type. They contain no password.
 
     `--db` is left out if the environment variable REFEREE_DB names the same database.
     """
-    words = ["--league", str(store.folder)]
-    if store.db is not None and store.db != _db_of_variable():
-        words += ["--db", store.db]
+    words = ["--league", str(league)]
+    url = None if db is None else url_without_password(db)
+    if url is not None and url != _db_of_variable():
+        words += ["--db", url]
     return words
 
 

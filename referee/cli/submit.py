@@ -132,7 +132,8 @@ def submit(
         store.mark_checked(bot, report=json_text(check_data(report)), at_us=now_us())
     note = "" if entry.is_new else ", as it was before"
     console.print(f"{bot} is in the league {store.where}{note}.", soft_wrap=True)
-    command = shlex.join(["referee", "bots", "challenge", str(bot), *league_options(store)])
+    options = league_options(store.folder, store.db)
+    command = shlex.join(["referee", "bots", "challenge", str(bot), *options])
     console.print(f"To rate it (games of `referee play` are not rated): {command}", soft_wrap=True)
 
 

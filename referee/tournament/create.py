@@ -388,8 +388,10 @@ def extend_tournament(
     config = tournament.config
     assert config.lanes is not None  # noqa: S101 - `create_tournament` sets the lanes
     if config.ladder is not None:
+        [stage] = config.stages
         raise UserError(
-            f"{config.name}: it is a ladder, which cannot be extended; for more games: referee ladder run"
+            f"{config.name}: it is a ladder, which cannot be extended; for more games:"
+            f" referee ladder run --ruleset {stage.ruleset.name} --seats {stage.seats}"
         )
     if tournament.may_stop:
         raise UserError(

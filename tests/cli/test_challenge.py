@@ -9,6 +9,7 @@ from real_runs import SAMPLE_BOTS, place
 from referee.cli.compare import _make_gauntlet, find_field
 from referee.errors import UserError
 from referee.records import BotId
+from referee.roster.roster import SAMPLE_BOTS as SAMPLES
 from referee.roster.roster import Roster, enter_person, person_id
 from referee.roster.workshop import Workshop
 from referee.sandbox.process_group import ProcessGroupLauncher
@@ -78,8 +79,9 @@ def test_error_of_a_challenge_without_opponents_comes_first_and_alone(tmp_path):
             done = here.referee("bots", "challenge", "mine")
             assert (done.returncode, done.stdout) == (2, "")
             error, reason = done.stderr.splitlines()
-            assert error.startswith(
-                "referee: league: no other bot can play against mine@0.1; to add one, such as"
+            assert error == (
+                "referee: league: no other bot can play against mine@0.1; to add one, such as a sample bot:"
+                f" referee bots submit {SAMPLES / 'greedy'} --league league"
             )
             assert reason == "referee: bob@0.1 is left out: it does not play basic."
 
@@ -134,4 +136,5 @@ def test_submitted_bot_is_rated_by_the_command_that_is_printed(tmp_path):
         assert here.referee("verify").returncode == 0
         refused = here.referee("bots", "challenge", "./greedy")
         assert refused.returncode == 2
-        assert refused.stderr.endswith("to add it to the league: referee bots submit ./greedy\n")
+        command = "referee bots submit ./greedy --league league"
+        assert refused.stderr.endswith(f"to add it to the league: {command}\n")

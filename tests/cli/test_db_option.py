@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import signal
+from pathlib import Path
 
 import pytest
 from real_runs import place, read_until
@@ -139,4 +140,10 @@ def test_next_command_has_the_option_unless_the_variable_means_the_same(
     monkeypatch.setenv(DB_VARIABLE, variable.format(file))
     with League.open(tmp_path / "league", create=True, db=f"sqlite:///{file}") as league:
         expected = [] if is_same else ["--db", f"sqlite:///{file}"]
-        assert league_options(league) == ["--league", str(tmp_path / "league"), *expected]
+        options = league_options(league.folder, league.db)
+        assert options == ["--league", str(tmp_path / "league"), *expected]
+
+
+def test_next_command_has_no_password():
+    options = league_options(Path("league"), "postgresql+psycopg://ann:secret@host/cup")
+    assert options == ["--league", "league", "--db", "postgresql+psycopg://ann:***@host/cup"]

@@ -59,6 +59,13 @@ def test_wrong_options_are_refused(league, options, says):
     assert len(caught.value.args) == 1
 
 
+@pytest.mark.parametrize("bots", [("x",), ("x",) * 201])
+def test_command_that_mends_the_number_of_bots_means_the_same_league(league, bots):
+    with pytest.raises(UserError) as caught:
+        make_ladder(league, bots, "basic", 2, 60, 1)
+    assert str(caught.value).endswith(f" --league {league.folder}")
+
+
 @pytest.mark.extended("plays two ladders")
 def test_ladder_ends_in_time_counts_in_the_ratings_and_is_verified(tmp_path):
     with place(tmp_path) as here:

@@ -292,10 +292,14 @@ def test_ladder_ends_at_the_first_look_after_its_minutes(open_cup, tmp_path, mon
     assert find_state(cup.league, "cup").parts[0].finished
     assert cup.verify() == 40
     assert ArchivedTournament.open(cup.export(tmp_path)).verify() == 40
-    with pytest.raises(UserError, match="it is a ladder, which cannot be extended; for more games"):
+    with pytest.raises(UserError) as caught:
         extend_tournament(
             cup.league, find_tournament(cup.league, "cup"), 1, seed=bytes(32), now_us=0
         )
+    assert str(caught.value) == (
+        "cup: it is a ladder, which cannot be extended; for more games:"
+        " referee ladder run --ruleset basic --seats 2"
+    )
 
 
 def test_ladder_without_time_plays_up_to_the_first_look_after_a_game(open_cup):
