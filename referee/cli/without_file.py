@@ -96,12 +96,13 @@ def read_arguments(
         raise UserError("FILE|BOT: the path is missing")
     given = {key: value for key, value in keys.items() if value is not None}
     if len(arguments) == 1 and not toml_file.is_folder(Path(arguments[0])):
+        config = load_tournament(Path(arguments[0]), pace)
         if given or settings:
             option = f"--{next(iter(given), 'set')}"
             raise UserError(
                 f"{option}: not allowed with a tournament file; change the key in {arguments[0]}"
             )
-        return load_tournament(Path(arguments[0]), pace), None
+        return config, None
     for argument in arguments:
         if argument.endswith(".toml") and not toml_file.is_folder(Path(argument)):
             raise UserError(

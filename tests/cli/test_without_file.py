@@ -89,6 +89,7 @@ def test_single_word_is_a_file_that_leaves_nothing_to_options(here):
     assert error_of(str(file)) == f"--ruleset: {reason}"
     assert error_of(str(file), keys={}, settings=("seats=2",)) == f"--set: {reason}"
     assert error_of("ann.toml", keys={}) == "ann.toml: no such file"
+    assert error_of("./no/such") == "no/such: no such file"
 
 
 @pytest.mark.parametrize(
