@@ -114,8 +114,8 @@ def open_new_tournament(
     """Create a tournament, and yield what `play_to_end` needs to play it. The league stays open and locked until the `with` ends.
 
     `league`, `db`, `isolation` and `require` are options of the command. Raises UserError for wrong options or bots, and if
-    no scheduler can be reached. In these cases no tournament is stored, but bots that were added before the error stay in
-    the league.
+    no scheduler can be reached, and typer.Exit after a signal while bots are added. In these cases no tournament is stored,
+    but bots that were added before the error stay in the league.
     """
     check_cores(settings.place, config)
     check_entries(config, league, db)
@@ -126,9 +126,13 @@ def open_new_tournament(
     check_cluster(settings.place)
     with League.open(league, create=True, db=db) as store, store.lock():
         roster = roster_of(store, under)
-        bots = uvloop.run(
-            enter_bots(config, roster, now_us=now_us(), refreshes=settings.place is None)
-        )
+        try:
+            bots = uvloop.run(
+                enter_bots(config, roster, now_us=now_us(), refreshes=settings.place is None)
+            )
+        except KeyboardInterrupt:
+            settings.out.print("Interrupted before the tournament was created.")
+            raise typer.Exit(INTERRUPTED) from None
         with Interrupts() as interrupts:
             tournament = create_tournament(
                 store,

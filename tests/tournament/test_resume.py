@@ -171,7 +171,7 @@ def test_ctrl_c_while_a_bot_is_built_leaves_nothing_behind(here, number):
         process.send_signal(number)
         said, _ = process.communicate()
     assert process.returncode == 130
-    assert said == ""
+    assert said == "Interrupted before the tournament was created.\n"
     assert here.left_alone()
     assert (
         json.loads(here.referee("tournament", "status", "--json", "--league", LEAGUE).stdout) == []
