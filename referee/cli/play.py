@@ -377,7 +377,7 @@ async def _find_version(text: str, roster: Roster | None, options: _BotOptions) 
     """Return a bot of the league; `roster` is None if there is no league. Build its copy again if that is needed."""
     if roster is None:
         league = options.league if options.db is None else url_without_password(options.db)
-        raise UserError(f"BOTS: {text!r} is neither a folder nor a bot of the league {league}")
+        raise UserError(f"BOTS: {text!r} is no folder, and {league}: there is no league here")
     try:
         spec = roster.active_spec(text)
     except NotFoundError as error:

@@ -213,7 +213,10 @@ def test_error_about_a_bot_without_selected_games_names_the_options(played, comm
         ),
         (("tournament", "plan", ""), "Invalid value for 'FILE': the path is missing"),
         (("tournament", "run", ""), "referee: FILE|BOT: the path is missing"),
-        (("play", "./ann", ""), "referee: BOTS: '' is neither a folder nor a bot of the league"),
+        (
+            ("play", "./ann", ""),
+            "referee: BOTS: '' is no folder, and league: there is no league here",
+        ),
     ],
 )
 def test_empty_path_is_refused(here, command, says):

@@ -97,7 +97,7 @@ def played(monkeypatch):
 def test_unknown_bot_is_reported_with_the_database_that_was_searched(here):
     for options, league in (((), "league"), (("--db", "sqlite:///a.db"), "sqlite:///a.db")):
         done = here.referee("play", GREEDY, "eve", *options)
-        says = f"BOTS: 'eve' is neither a folder nor a bot of the league {league}"
+        says = f"BOTS: 'eve' is no folder, and {league}: there is no league here"
         assert (done.returncode, done.stderr) == (2, f"referee: {says}\n")
 
 
