@@ -48,7 +48,12 @@ from referee.cli.options import (
     write,
 )
 from referee.cli.progress import Interrupts, conduct
-from referee.cli.tournament import announce_verdict, check_entries, describe_stop
+from referee.cli.tournament import (
+    announce_verdict,
+    check_entries,
+    describe_few_cores,
+    describe_stop,
+)
 from referee.errors import RefereeError, StoreError, UserError
 from referee.reports.bot_rows import FaultRow, fault_rows
 from referee.reports.formats import json_text
@@ -266,6 +271,8 @@ def _announce(store: League, tournament: Tournament, out: Output) -> None:
             f" Commitment: {part.commitment}",
             soft_wrap=True,
         )
+    if few_cores := describe_few_cores(tournament.config):
+        out.print(few_cores, soft_wrap=True)
 
 
 def _print_tables(store: League, tournament: Tournament, *, finished: bool, as_json: bool) -> None:

@@ -143,6 +143,8 @@ def plan(
     for row in stages if len(stages) > 1 else ():
         console.print(card(row), "")
     console.print(card(everything), "")
+    if few_cores := describe_few_cores(config):
+        console.print(few_cores, soft_wrap=True)
     console.print(_basis(everything, workers), soft_wrap=True)
     if config.until is not None:
         console.print(_stop(config, config.until), soft_wrap=True)
@@ -157,6 +159,17 @@ def check_entries(config: TournamentConfig, league: Path, db: str | None) -> Non
         return
     with League.open(league, create=False, db=db) as store:
         check_bots(config, roster_of(store))
+
+
+def describe_few_cores(config: TournamentConfig) -> str:
+    """Return a sentence if workers of this machine have fewer cores than `cores_per_game` says; else ""."""
+    cores = len(assign_cores(config)[0])
+    if cores == config.cores_per_game:
+        return ""
+    return (
+        f"cores_per_game is {config.cores_per_game}, but each worker has {count_text(cores, 'core')},"
+        " because this machine has no more."
+    )
 
 
 def _rows(config: TournamentConfig, pace: LeaguePace, workers: int) -> tuple[PlanRow, ...]:
@@ -189,7 +202,8 @@ def _stop(config: TournamentConfig, until: StopCondition) -> str:
 def _basis(everything: PlanRow, workers: int) -> str:
     """Return a sentence that says how the playing time was estimated."""
     assumed = f"{duration(ASSUMED_GAME_US)} a game"
-    return f"Playing time: estimated for {count_text(workers, 'game')} at a time, " + (
+    at_once = count_text(min(workers, everything.games), "game")
+    return f"Playing time: estimated for {at_once} at a time, " + (
         f"from {count_text(everything.measured, 'game')} of the league; assuming {assumed} where the league has no similar game."
         if everything.measured
         else f"assuming {assumed}, because the league has no similar games."

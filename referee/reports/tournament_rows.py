@@ -267,7 +267,7 @@ def plan_rows(
         schedule: at least one game.
         times: durations of played games by kind, in microseconds (`game_times`).
         rulesets: the name of the ruleset of each stage.
-        workers: number of games that are played at the same time.
+        workers: largest number of games that are played at the same time.
         challengers: number of challengers in a gauntlet; 0 in other formats. `bots` must start with the challengers.
     """
     pairs = _pairs(bots, challengers)
@@ -320,7 +320,7 @@ def _row(
             [pair for one, other in pairs for pair in ((one, other), (other, one))],
             (pair for table in matches for pair in pairwise((*table, table[0]))),
         ),
-        playing_time_us=round(lasting_us / workers),
+        playing_time_us=round(lasting_us / min(workers, len(games))),
         measured=sum(map(len, measured.values())),
     )
 

@@ -83,14 +83,32 @@ def test_plan_writes_nothing(here):
 
 
 def test_time_that_comes_from_one_game_is_said_in_the_singular():
-    shown = _basis(SimpleNamespace(measured=1), workers=1)
+    shown = _basis(SimpleNamespace(measured=1, games=9), workers=1)
     assert shown.startswith(
         "Playing time: estimated for 1 game at a time, from 1 game of the league; assuming"
     )
-    shown = _basis(SimpleNamespace(measured=3), workers=2)
+    shown = _basis(SimpleNamespace(measured=3, games=9), workers=2)
     assert shown.startswith(
         "Playing time: estimated for 2 games at a time, from 3 games of the league; assuming"
     )
+
+
+def test_plan_expects_no_more_games_at_a_time_than_there_are(here):
+    said = checked_output(
+        here, here.tournament("wide", matches=2, more="workers = 40\nlanes = 40\n")
+    )
+    assert re.search(r"^playing time +100\.0 ms *$", said, re.MULTILINE)
+    assert "estimated for 4 games at a time" in said
+
+
+def test_plan_and_run_say_that_the_machine_has_too_few_cores(here):
+    file = here.tournament("cores", matches=1, more="cores_per_game = 1024\n")
+    says = "cores_per_game is 1024, but each worker has "
+    assert says in checked_output(here, file)
+    done = here.referee("tournament", "run", file, "--league", "cores")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"\n{says}" in done.stdout
+    assert says not in checked_output(here, here.tournament("enough", more="cores_per_game = 1\n"))
 
 
 @pytest.mark.extended("plays further tournaments")
