@@ -244,22 +244,24 @@ class SharedMemoryWatch:
         """Find the programs that have new files open, and start the search for other holders."""
         if not self._created:
             return
-        wanted = {name: file.is_deleted for name, file in self._created.items()}
+        wanted = self._created.copy()
         found = {
             file.inode: (pid, file.name)
             for pid in self._programs
             for member in (pid, *PROCESS_TREES.list_pids(pid))
             for file in _held_files(member)
-            if wanted.get(file.name) is file.is_deleted
+            if file.name in wanted and wanted[file.name].is_deleted is file.is_deleted
         }
-        # forget files that somebody has closed during the scan, because another program may have made them
+        # skip files that somebody has closed or renamed during the scan, because another program may have made them
         self._read_events(_BACKLOG_BYTES)
         for inode, (pid, name) in found.items():
-            if self._created.pop(name, None) and len(self._programs[pid].inodes) < _MAX_FILES:
-                self._unconfirmed[inode] = pid
-        for name in wanted:
-            if name in self._created:
-                self._created[name].scans_left -= 1
+            if self._created.get(name) is wanted[name]:
+                del self._created[name]
+                if len(self._programs[pid].inodes) < _MAX_FILES:
+                    self._unconfirmed[inode] = pid
+        for name, file in wanted.items():
+            if self._created.get(name) is file:
+                file.scans_left -= 1
         self._created = {name: file for name, file in self._created.items() if file.scans_left}
         if self._unconfirmed and (self._search is None or self._search.done()):
             self._search = asyncio.get_running_loop().create_task(self._find_other_holders())

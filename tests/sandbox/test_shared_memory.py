@@ -243,6 +243,23 @@ async def test_file_that_is_closed_during_a_scan_has_no_known_creator(events, mo
     assert not events.watch._unconfirmed
 
 
+async def test_renamed_file_is_not_taken_for_a_new_file_with_its_old_name(events, monkeypatch):
+    def hold_while_events_come(_pid):
+        events.send(shared_memory._MOVED_FROM, b"file", cookie=7)
+        events.send(shared_memory._MOVED_TO, b"other", cookie=7)
+        events.send(shared_memory._CREATE, b"file")
+        yield shared_memory._HeldFile(inode=1, name=b"file", is_deleted=False)
+
+    monkeypatch.setattr(shared_memory.PROCESS_TREES, "list_pids", lambda _pid: [])
+    monkeypatch.setattr(shared_memory, "_held_files", hold_while_events_come)
+    events.watch.add(os.getpid())
+    events.send(shared_memory._CREATE, b"file")
+    events.watch._read_events()
+    events.watch._scan()
+    assert not events.watch._unconfirmed
+    assert events.watch._created.keys() == {b"file", b"other"}
+
+
 async def test_file_that_another_process_uses_is_kept(make_file):
     program = await make_file()
     with Path(FILE).open("rb"):  # noqa: ASYNC230 - does not block
