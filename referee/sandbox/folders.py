@@ -214,17 +214,21 @@ def remove_folder(path: Path) -> None:
     """Remove as much as possible of a folder that a program could write to. Follow no link and open no pipe.
 
     Deep folders, long paths and missing access rights do not prevent the removal. The files of `path` itself are
-    removed at the end, after all its subfolders.
+    removed at the end, after all its subfolders. If anything else in a folder remains, its file `lock` remains too.
     """
     with suppress(OSError):
         for descriptor, folders, others in walk_folders(path, unlock=True):
             for name in folders:
                 with suppress(OSError):
                     os.rmdir(name, dir_fd=descriptor)
+            for name in others:
+                if name != _LOCK:
+                    with suppress(OSError):
+                        os.unlink(name, dir_fd=descriptor)
             # The lock of a run folder is the last file, because a run folder without a lock is removed only if it is empty.
-            for name in sorted(others, key=_LOCK.__eq__):
-                with suppress(OSError):
-                    os.unlink(name, dir_fd=descriptor)
+            with suppress(OSError):
+                if _LOCK in others and os.listdir(descriptor) == [_LOCK]:  # noqa: PTH208 - a descriptor
+                    os.unlink(_LOCK, dir_fd=descriptor)
     with suppress(OSError):
         path.rmdir()
 

@@ -271,6 +271,25 @@ def test_run_folder_whose_removal_was_interrupted_is_removed_by_the_next_run(tem
         assert list(temp.iterdir()) == [folder]
 
 
+def test_run_folder_with_a_subfolder_that_cannot_be_removed_is_removed_later(temp, monkeypatch):
+    left = temp / "abcdefgh"
+    (left / "busy").mkdir(parents=True)
+    (left / "lock").touch()
+    rmdir = os.rmdir
+
+    def refuse_busy(name, **options):
+        if name == "busy":
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        rmdir(name, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rmdir", refuse_busy)
+        with run_folder():
+            assert (left / "busy").exists()
+    with run_folder() as folder:
+        assert list(temp.iterdir()) == [folder]
+
+
 def test_planted_link_is_no_run_folder(tmp_path, temp, kept):
     temp.mkdir(mode=0o700)
     for planted in (tmp_path / "referee-abcdefgh", temp / "abcdefgh"):
