@@ -32,9 +32,9 @@ class Export:
     games: int
     """Number of all games in the schedule."""
     has_seed: bool
-    """Whether the archive has the seed of the games that the tournament was created with."""
+    """Whether the archive has the seed of at least one part."""
     secret: tuple[int, ...]
-    """The numbers of the extensions whose seed is still secret, so the archive does not have it. The first extension is number 1."""
+    """The numbers of the parts whose seed is still secret, so the archive does not have it. The planned schedule is number 0."""
 
 
 def export_archive(league: League, roster: Roster, name: str) -> Export:
@@ -72,8 +72,8 @@ def export_archive(league: League, roster: Roster, name: str) -> Export:
         data=data,
         played=len(games),
         games=len(tournament.schedule),
-        has_seed=seeds[0] is not None,
-        secret=tuple(number for number, seed in enumerate(seeds) if number and seed is None),
+        has_seed=any(seeds),
+        secret=tuple(number for number, seed in enumerate(seeds) if seed is None),
     )
 
 

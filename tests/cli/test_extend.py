@@ -161,12 +161,18 @@ def test_extension_that_is_finished_first_has_its_decks_verified(here, database)
     database.execute("UPDATE tournaments SET finished_at_us = NULL")
     done = here.referee("tournament", "export", "cup", "--league", "copy", "--output", "part.zip")
     assert done.returncode == 0, done.stderr
+    told = "29 of 30 games of cup, with the seed, but without that of the planned schedule, which is still secret;"
+    assert told in done.stdout
     assert SEED.encode() not in (here.folder / "part.zip").read_bytes()
     done = here.referee("verify", "./part.zip")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(
         "cup: 29 of 30 games verified, except the decks of the planned schedule: the seed is still secret.\n"
     )
+    forget(database, 30)
+    done = here.referee("tournament", "export", "cup", "--league", "copy", "--output", "part.zip")
+    told = "28 of 30 games of cup, with the seed, but without that of the planned schedule, extension 2, which is"
+    assert told in done.stdout
 
 
 SPOILT = {
