@@ -346,19 +346,26 @@ def _list_mistakes(errors: Sequence[ErrorDetails], model: type[BaseModel]) -> li
     """Return a line for each mistake, unknown keys first.
 
     A misspelt key causes two errors, an unknown key and a missing key. Only the unknown key is reported, with the missing
-    key as a suggestion.
+    key as a suggestion. The same is true for a key of the whole file that stands in a table.
     """
-    unknown = [error["loc"] for error in errors if error["type"] == "extra_forbidden"]
-    meant: dict[tuple[int | str, ...], str] = {}
-    """The known key that is most similar to an unknown key, by the location of the unknown key."""
-    for *table, key in unknown[:_MAX_SUGGESTIONS]:
-        similar = find_similar(str(key), _find_keys(model, table))
-        if similar is not None:
-            meant[*table, key] = similar
-    missing = {(*location[:-1], similar) for location, similar in meant.items()}
+    unknown = {
+        error["loc"]: error["input"] for error in errors if error["type"] == "extra_forbidden"
+    }
+    hints: dict[tuple[int | str, ...], str] = {}
+    """What to write instead of an unknown key, by the location of the unknown key."""
+    missing: set[tuple[int | str, ...]] = set()
+    """The locations of the known keys in `hints`."""
+    for number, ((*table, key), value) in enumerate(unknown.items()):
+        if table and key in model.model_fields and not isinstance(value, Mapping):
+            hints[*table, key] = f" (write {key!r} above the first [table])"
+            missing.add((key,))
+        elif number < _MAX_SUGGESTIONS:
+            similar = find_similar(str(key), _find_keys(model, table))
+            if similar is not None:
+                hints[*table, key] = f" (did you mean {similar!r}?)"
+                missing.add((*table, similar))
     return [
-        f"{_shorten(_dotted(location))}: unknown key"
-        + (f" (did you mean {meant[location]!r}?)" if location in meant else "")
+        f"{_shorten(_dotted(location))}: unknown key{hints.get(location, '')}"
         for location in unknown
     ] + [
         f"{_shorten(_dotted(error['loc']))}: {_shorten(_reason(error))}"

@@ -52,6 +52,14 @@ BAD = {
         GOOD + '[[stage]]\n[[stage]]\nruleste = "duel"\n',
         "stage[1].ruleste: unknown key (did you mean 'ruleset'?)",
     ),
+    "bots below a table": (
+        GOOD.replace(BOTS, "") + "[limits]\n" + BOTS,
+        "limits.bots: unknown key (write 'bots' above the first [table])",
+    ),
+    "a key in an unknown table with the name of a key": (
+        GOOD + "[clocks.limits]\n",
+        "clocks.limits: unknown key",
+    ),
     "a limit below the least": (
         GOOD + "[limits]\nmemory_mib = 1\n",
         "limits.memory_mib: must be at least 16",
