@@ -82,6 +82,18 @@ def _check_seed(text: str) -> str:
     return text
 
 
+def _check_stages(value: object) -> object:
+    if isinstance(value, Mapping):
+        raise ValueError("must be a list of tables: write [[stage]] instead of [stage]")  # noqa: TRY004 - for pydantic
+    return value
+
+
+def _check_until(value: object) -> object:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"must be a table, such as {{ margin = {MARGIN} }}")  # noqa: TRY004 - for pydantic
+    return value
+
+
 def _make_budget_table(value: object) -> object:
     """Return the table `{games = N}` for a budget that is a plain number N; return a table unchanged."""
     if isinstance(value, Mapping):
@@ -261,7 +273,11 @@ class TournamentFile(StageTable):
     challengers: Annotated[Bots, Field(min_length=1)] | None = None
     """The challengers of a gauntlet, written like `bots`."""
     stage: (
-        Annotated[tuple[StageTable, ...], Field(strict=False, min_length=1, max_length=MAX_STAGES)]
+        Annotated[
+            tuple[StageTable, ...],
+            Field(strict=False, min_length=1, max_length=MAX_STAGES),
+            BeforeValidator(_check_stages),
+        ]
         | None
     ) = None
     budget: (
@@ -272,7 +288,7 @@ class TournamentFile(StageTable):
         | None
     ) = None
     """The size of the tournament, instead of `matches`; a plain number is a number of games."""
-    until: UntilTable | None = None
+    until: Annotated[UntilTable, BeforeValidator(_check_until)] | None = None
     """The condition under which the tournament stops early; None: it never does."""
     seed: Annotated[str, AfterValidator(_check_seed), text_schema(_SEED)] | None = None
     show_names: bool = False

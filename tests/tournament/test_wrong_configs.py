@@ -33,7 +33,10 @@ BAD = {
         GOOD + "[until]\nconfidence = 0.9\nmargin = 26.0\n",
         "until.margin: must be at most 25",
     ),
-    "until as a number": (GOOD + "until = 0.95\n", "until: must be a table"),
+    "until as a number": (
+        GOOD + "until = 0.95\n",
+        "until: must be a table, such as { margin = 1.0 }",
+    ),
     "until in a balanced choice": (
         GOOD.replace("matches = 2", "budget = 6") + "[until]\nconfidence = 0.9\n",
         "until: needs whole rounds, but the budget is less than one round of all tables",
@@ -123,6 +126,11 @@ BAD = {
         "stage[0].ruleset: missing",
     ),
     "no stage in the list": (GOOD + "stage = []\n", "stage: must not be empty"),
+    "one stage as a table": (
+        GOOD + "[stage]\nseats = 2\n",
+        "stage: must be a list of tables: write [[stage]] instead of [stage]",
+    ),
+    "a stage that is no table": (GOOD + "stage = 1\n", "stage: must be a list"),
     "table too large": (
         GOOD.replace("seats = 3", "seats = 6"),
         "seats: basic has 2 to 5 players, not 6",
