@@ -27,10 +27,6 @@ MAX_WORDS = 1000
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,31}")
 
 
-RULESET_SCHEMA = {"type": "string", "enum": list(RULESETS)}
-"""How a JSON Schema describes the name of a ruleset."""
-
-
 class LimitsTable(FileModel):
     """The table `[limits]` of a manifest or of a tournament file: some or all of the values in `sandbox.Limits`."""
 
@@ -76,16 +72,26 @@ def _check_version(version: str) -> str:
     return version
 
 
+def _check_ruleset(name: str) -> str:
+    if name not in RULESETS:
+        similar = did_you_mean(name, RULESETS)
+        raise ValueError(f"unknown ruleset {name!r}{similar}; choose one of {', '.join(RULESETS)}")
+    return name
+
+
 def _check_rulesets(rulesets: tuple[str, ...]) -> tuple[str, ...]:
     for number, name in enumerate(rulesets):
         if name in rulesets[:number]:
             raise ValueError(f"{name!r} is given twice")
-        if name not in RULESETS:
-            similar = did_you_mean(name, RULESETS)
-            raise ValueError(f"unknown ruleset {name!r}{similar}; there are {', '.join(RULESETS)}")
     return rulesets
 
 
+RulesetName = Annotated[
+    str,
+    AfterValidator(_check_ruleset),
+    WithJsonSchema({"type": "string", "enum": list(RULESETS)}),
+]
+"""The name of a ruleset."""
 Command = Annotated[
     tuple[str, ...],
     Field(strict=False, json_schema_extra={"minItems": 1, "maxItems": MAX_WORDS}),
@@ -126,7 +132,7 @@ class Manifest(FileModel):
     language: Line
     description: Line | None = None
     rulesets: Annotated[
-        tuple[Annotated[str, WithJsonSchema(RULESET_SCHEMA)], ...],
+        tuple[RulesetName, ...],
         Field(strict=False, min_length=1, json_schema_extra={"uniqueItems": True}),
         AfterValidator(_check_rulesets),
     ] = tuple(RULESETS)

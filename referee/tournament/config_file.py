@@ -16,13 +16,11 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    WithJsonSchema,
     model_validator,
 )
 
-from referee.bots.manifest import RULESET_SCHEMA, LimitsTable
+from referee.bots.manifest import LimitsTable, RulesetName
 from referee.clocks import SECOND_US, parse_bank
-from referee.errors import did_you_mean
 from referee.ratings.stopping import (
     CONFIDENCE,
     MARGIN,
@@ -59,13 +57,6 @@ def _check_in_flight(value: object) -> object:
     if value != "auto" and not (is_number and value in range(1, MAX_GAMES_IN_FLIGHT + 1)):
         raise ValueError(f'must be "auto" or a whole number from 1 to {MAX_GAMES_IN_FLIGHT}')
     return value
-
-
-def _check_ruleset(name: str) -> str:
-    if name not in RULESETS:
-        similar = did_you_mean(name, RULESETS)
-        raise ValueError(f"unknown ruleset {name!r}{similar}; choose one of {', '.join(RULESETS)}")
-    return name
 
 
 def _check_sizes(sizes: tuple[int, ...]) -> tuple[int, ...]:
@@ -161,9 +152,7 @@ class Format(Enum):
 class StageTable(FileModel):
     """A table `[[stage]]`. The same keys at the top of the file are the defaults of all stages."""
 
-    ruleset: (
-        Annotated[str, AfterValidator(_check_ruleset), WithJsonSchema(RULESET_SCHEMA)] | None
-    ) = None
+    ruleset: RulesetName | None = None
     seats: Size | None = None
     """Number of seats at each table."""
     tables: (

@@ -208,16 +208,19 @@ class _BotCheck:
 def _check_manifest(config: TournamentConfig, manifest: Manifest, place: Path | BotId) -> None:
     """Raise UserError if a bot does not play a ruleset of the tournament, or sets a higher limit than the tournament allows.
 
-    `place` is the manifest's path, or `name@version` of a bot of the league.
+    The error has a line for each such ruleset and limit. `place` is the manifest's path, or `name@version` of a bot of the league.
     """
-    for stage in config.stages:
-        if stage.ruleset.name not in manifest.rulesets:
-            raise UserError(f"{place}: rulesets: it does not play {stage.ruleset.name}")
-    for key, wanted in manifest.limits.explicit.items():
-        if wanted > (allowed := getattr(config.limits, key)):
-            raise UserError(
-                f"{place}: limits.{key}: {wanted} is too much, {config.file} allows {allowed}"
-            )
+    lines = [
+        f"{place}: rulesets: it does not play {stage.ruleset.name}"
+        for stage in config.stages
+        if stage.ruleset.name not in manifest.rulesets
+    ] + [
+        f"{place}: limits.{key}: {wanted} is too much, {config.file} allows {allowed}"
+        for key, wanted in manifest.limits.explicit.items()
+        if wanted > (allowed := getattr(config.limits, key))
+    ]
+    if lines:
+        raise UserError(*dict.fromkeys(lines))  # several stages may have the same ruleset
 
 
 async def enter_bots(

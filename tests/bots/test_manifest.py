@@ -11,6 +11,7 @@ from referee.bots import BotSpec
 from referee.bots.manifest import Manifest, Variant, load_manifest
 from referee.errors import UserError
 from referee.records import BotId
+from referee.rules.ruleset import RULESETS
 from referee.sandbox import Limits
 
 HEAD = 'name = "greedy"\nversion = "1.0"\nauthor = "A. Uthor"\nlanguage = "python"\n'
@@ -226,6 +227,11 @@ INVALID = {
     "misspelt key": (
         HEAD + '[run]\ncomand = ["x"]\n',
         "run.comand: unknown key (did you mean 'command'?)",
+    ),
+    "two unknown rulesets": (
+        'rulesets = ["Basic", "duel", "x"]\n' + HEAD + RUN,
+        f"rulesets[0]: unknown ruleset 'Basic' (did you mean 'basic'?); choose one of {', '.join(RULESETS)}",
+        f"rulesets[2]: unknown ruleset 'x'; choose one of {', '.join(RULESETS)}",
     ),
     "ruleset given twice": (
         'rulesets = ["basic", "duel", "basic"]\n' + HEAD + RUN,

@@ -212,6 +212,21 @@ async def test_a_bot_that_does_not_play_the_ruleset_is_refused(roster, tmp_path,
     assert str(caught.value) == f"{place}: rulesets: it does not play duel"
 
 
+async def test_all_that_does_not_fit_in_a_manifest_is_reported(tmp_path):
+    more = 'rulesets = ["basic"]\nlimits = { memory_mib = 2048, cpus = 1.5 }\n'
+    folder = bot(tmp_path / "ann", "ann", more=more)
+    bot(tmp_path / "bob", "bob")
+    config = cup(tmp_path, "./ann", "./bob", ruleset="duel")
+    with pytest.raises(UserError) as caught:
+        check_bots(config, None)
+    place = folder / "bot.toml"
+    assert caught.value.args == (
+        f"{place}: rulesets: it does not play duel",
+        f"{place}: limits.memory_mib: 2048 is too much, {config.file} allows 1024",
+        f"{place}: limits.cpus: 1.5 is too much, {config.file} allows 1.0",
+    )
+
+
 @pytest.mark.parametrize(
     ("more", "says"),
     [
