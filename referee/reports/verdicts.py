@@ -63,7 +63,9 @@ class Judgement:
     """All tournaments that have games and can stop early (`until`), if this is a single test and no tournament is selected.
     Else empty."""
 
-    def basis(self, rulesets: Collection[str], bots: Collection[str] = ()) -> str:
+    def basis(
+        self, rulesets: Collection[str], bots: Collection[str] = (), *, on_page: bool = False
+    ) -> str:
         """Say which look gave the verdicts, or why a single test is wrong more often than its confidence says.
 
         Return "" if there is nothing to say.
@@ -71,6 +73,7 @@ class Judgement:
         Args:
             rulesets: the names of the rulesets of the verdicts.
             bots: the bots that the verdicts are about, each as `name@version`; empty for all bots.
+            on_page: whether the text is for a web page, which has no options.
         """
         found = [
             each
@@ -87,7 +90,13 @@ class Judgement:
             each.name for each in found if {entry.text for entry in each.bots}.issuperset(bots)
         ]
         if with_bots:
-            text += f" To see the verdicts of {with_bots[0]} alone, choose this tournament (--tournament {with_bots[0]})."
+            name = with_bots[0]
+            choose = (
+                "open the page of this tournament"
+                if on_page
+                else f"choose this tournament (--tournament {name})"
+            )
+            text += f" To see the verdicts of {name} alone, {choose}."
         return text
 
     def neighbour_rows(self, ruleset: str | None = None) -> list[NeighbourRow]:

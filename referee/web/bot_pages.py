@@ -197,7 +197,7 @@ def _compare(
     return [
         {
             "ruleset": ruleset,
-            "sentence": f"{sentences.get(ruleset, '')} {judged.basis((ruleset,), (first, second))}".strip(),
+            "sentence": f"{sentences.get(ruleset, '')} {judged.basis((ruleset,), (first, second), on_page=True)}".strip(),
             "pair": pair,
             "about": details(pair_rows(ruleset, [pair])[0], links),
         }

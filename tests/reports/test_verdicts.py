@@ -262,6 +262,13 @@ def test_single_test_warns_of_tournaments_that_can_stop_early(stopping):
     assert warning not in run(stats.app, *words, "--tournament", "more")
 
 
+def test_page_of_two_bots_recommends_no_option(stopping):
+    add_played(stopping, "more")
+    with League.open_read_only(stopping) as store:
+        shown = Client(make_app(LeagueViews(store))).get("/pairs/ann@1.0/bob@1.0").text
+    assert " To see the verdicts of cup alone, open the page of this tournament.</p>" in shown
+
+
 def test_tournament_of_another_ruleset_is_not_named(stopping):
     """A tournament of another ruleset is not named, and one without the two bots is not recommended."""
     with League.open(stopping, create=True) as store:
