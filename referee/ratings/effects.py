@@ -37,7 +37,8 @@ class LuckFigures:
     """The shares of three causes in the variance of points at tables of one size. Their sum is 1.
 
     The variance is the sum of three variances: that from the hand, that from the bots, and that from everything else. Only
-    differences within a game count, not differences between the mean points of games.
+    differences within a game count, not differences between the mean points of games. A share that is the same in nearly all
+    resamples has no interval.
     """
 
     seats: int
@@ -124,7 +125,9 @@ def _estimate_luck(whole: _WholeMatches) -> LuckFigures | None:
         drawn = values + (drawn - values) * _widening(whole.bots[usable])
     certainty = Certainty(np.full(3, float(len(squares))))
     hand, bots, other = (
-        share.clip(0, 1) for share in certainty.percentile_intervals(values[0], drawn)
+        # negative estimates of variances count as 0; if nearly all are negative, the interval has no width, and says nothing
+        share.clip(0, 1) if share.low != share.high else Estimate(share.value, None, None)
+        for share in certainty.percentile_intervals(values[0], drawn)
     )
     return LuckFigures(
         seats=seats,

@@ -15,6 +15,7 @@ from referee.ratings.effects import (
     luck_figures,
     seat_figures,
 )
+from referee.ratings.intervals import Estimate
 from referee.result_columns import ResultColumns
 
 pytestmark = pytest.mark.unmeasured
@@ -72,6 +73,14 @@ def test_luck_is_unknown_after_one_match_and_has_an_interval_after_two():
     assert luck_figures(simulated(bots=4, matches=1)) == ()
     [found] = luck_figures(simulated(bots=4, matches=2))
     assert 0 <= found.hand.low <= found.hand.value <= found.hand.high <= 1
+
+
+def test_share_that_is_the_same_in_all_resamples_has_no_interval():
+    """Here bots and seats have the same mean points in each match, so all is rest."""
+    results = simulated(seats=3, bots=3, matches=6)
+    [found] = luck_figures(replace(results, score=7 * ((results.bot + np.arange(3)) % 3 == 0)))
+    assert found.hand == found.bots == Estimate(0, None, None)
+    assert found.rest == Estimate(1, None, None)
 
 
 @pytest.mark.parametrize("seats", [2, 3])
