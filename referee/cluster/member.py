@@ -102,11 +102,11 @@ class Deployment:
         self._ending: asyncio.Task[None] | None = None
 
     def missing_bots(self) -> tuple[str, ...]:
-        """Return the bots (`name@version`) that this machine has not built."""
+        """Return the bots (`name@version`) that this machine has not built, or of which its copy was changed."""
         return tuple(
             bot
             for bot, content_hash in self.request.bots.items()
-            if not self._workshop.has(BotId.parse(bot).name, content_hash)
+            if not self._workshop.has_unchanged(BotId.parse(bot).name, content_hash)
         )
 
     async def add_bot(self, bot: str, packed: bytes) -> str | None:
@@ -255,7 +255,7 @@ async def deploy(request: DeploymentRequest) -> tuple[str, ...]:
         raise UserError(f"{where}: {error}") from error
     await _leave_older(request)  # another call of `deploy` may have opened one during the test
     deployment = _DEPLOYMENTS[request.deployment] = Deployment(request, _PLACES[0], isolation)
-    return deployment.missing_bots()
+    return await asyncio.to_thread(deployment.missing_bots)  # it reads all files of the bots
 
 
 async def _leave_older(request: DeploymentRequest) -> None:

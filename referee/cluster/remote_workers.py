@@ -224,10 +224,12 @@ async def cluster_workers(
         isolation: the isolation of bots on this machine. The workers must give the same rung.
         say: see `RemoteWorkers` and `DaskWorkers`.
 
-    Raises UserError if no scheduler can be reached.
+    Raises UserError if no scheduler can be reached, or if the league's copy of a bot is missing or was changed.
     """
     config = tournament.config
     bots = tournament.bots
+    for bot in bots.values():
+        roster.check(bot)
     request = DeploymentRequest(
         deployment=secrets.token_hex(8),
         commitment=tournament.parts[0].commitment,

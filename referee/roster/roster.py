@@ -248,7 +248,7 @@ class Roster:
     async def submit_variant(self, bot: BotId, variant: Variant, *, now_us: int) -> Submission:
         """Add a variant of the version `bot` to the league. The files are those of the league's copy of `bot`.
 
-        Raises the errors of `submit`. Raises `UserError` also if the league's copy of `bot` is missing.
+        Raises the errors of `submit`. Raises `UserError` also if the league's copy of `bot` is missing or was changed.
         """
         folder = self.folder(bot)
         self.check_author(variant.apply(self.manifest(bot)), folder)
@@ -333,7 +333,7 @@ class Roster:
         return self._workshop.hash_folder(folder, variant)
 
     def hash_variant(self, bot: BotId, variant: Variant) -> str:
-        """Return the content hash that a variant of a version would have. Raises `UserError` if the version's copy is missing."""
+        """Return the content hash that a variant of a version would have. Raises `UserError` if the version's copy is missing or was changed."""
         return self._workshop.hash_variant(bot.name, self.content_hash(bot), variant)
 
     def active_spec(self, text: str) -> BotSpec:
@@ -354,8 +354,12 @@ class Roster:
         _check_is_bot(row)
         return replace(self._workshop.spec(row.name, row.content_hash), bot=bot)
 
+    def check(self, bot: BotId) -> None:
+        """Raise `UserError` if the copy of a version is missing or was changed."""
+        self._workshop.check(bot.name, self.content_hash(bot))
+
     async def refresh(self, bot: BotId) -> None:
-        """Build the copy of a version again if that is needed before it plays; see `Workshop.refresh`."""
+        """Check the copy of a version before it plays, and build it again if that is needed; see `Workshop.refresh`."""
         await self._workshop.refresh(bot.name, self.content_hash(bot))
 
     def stored_copy(self, row: StoredBot) -> StoredCopy:
@@ -364,8 +368,8 @@ class Roster:
         return StoredCopy(row, self._workshop.folder(row.name, row.content_hash))
 
     def is_ready(self, bot: BotId) -> bool:
-        """Return whether a version can be started; if not, call `refresh` first."""
-        return self._workshop.has(bot.name, self.content_hash(bot))
+        """Return whether a version can be started and its copy is unchanged; if not, call `refresh` first."""
+        return self._workshop.has_unchanged(bot.name, self.content_hash(bot))
 
     def folder(self, bot: BotId) -> Path:
         """Return the folder that a version was submitted from. It may be gone."""

@@ -72,8 +72,8 @@ _PASSING_S = 86_400.0
 #
 # If the referee is killed while copying, the next submission of a bot with the same name removes the unfinished
 # copy. If the referee is killed while building or while removing a discarded copy, the next submission of the same
-# content removes what is left, and copies and builds it again. It does the same if a ready copy has no manifest any
-# more, for example because a person has deleted files.
+# content removes what is left, and copies and builds it again. It does the same if the files of a ready copy have changed,
+# for example because a person has edited or deleted some. No bot plays from such a copy: `refresh` raises an error.
 #
 # A build depends on its place: the folder of the league, the kind of machine and the version of Python. In another place, for
 # example after the league was moved, `refresh` builds the sources of a ready copy again. The new copy gets a folder of its
@@ -141,7 +141,7 @@ class Workshop:
         from_copy: bool = False,
         is_kept: bool = True,
     ) -> Copy:
-        """Copy a bot's folder and build the bot in the copy, unless the league has a usable copy of the same content.
+        """Copy a bot's folder and build the bot in the copy, unless the league has an unchanged copy of the same content.
 
         Return the new copy or that one.
         With a `variant`, the copy has the changed manifest, so the content hash depends on the changes too.
@@ -157,8 +157,7 @@ class Workshop:
         fails. Raises `VoidGame` and `UserError` as `build` does. Raises `Shortage` if the machine lacks a resource, such as
         space on the disk. After an error no new copy remains.
 
-        A workshop with `only` raises `UserError` for a content hash that is not in `only`. It also replaces the league's
-        copy if `is_unchanged` returns False for this copy.
+        A workshop with `only` raises `UserError` for a content hash that is not in `only`.
         """
         manifest = load_manifest(source, variant)
         self._check_source(source)
@@ -181,7 +180,7 @@ class Workshop:
                     self._check_allowed(source, taken.content_hash)
                     home = self._home(manifest.name, taken.content_hash)
                     build_s, is_new = None, False
-                    if not self._can_be_used(manifest.name, taken.content_hash):
+                    if not self.has_unchanged(manifest.name, taken.content_hash):
                         _remove_copy(home)
                         home.mkdir()
                         if not is_kept:
@@ -225,7 +224,7 @@ class Workshop:
     async def copy_variant(self, name: str, content_hash: str, variant: Variant) -> Copy:
         """Copy a bot of the league with a changed manifest, and build the copy. A new copy is temporary.
 
-        Raises `UserError` if the league's copy of the bot is missing, and the errors of `copy`.
+        Raises `UserError` if the league's copy of the bot is missing or was changed, and the errors of `copy`.
         """
         with self._sources_of_copy(name, content_hash) as source:
             return await self.copy(source, variant=variant, from_copy=True, is_kept=False)
@@ -238,7 +237,10 @@ class Workshop:
         return hash_content(source, variant, left_out=self._folder)
 
     def hash_variant(self, name: str, content_hash: str, variant: Variant) -> str:
-        """Return the content hash that the result of `copy_variant` would have. Raises `UserError` if the copy is missing."""
+        """Return the content hash that the result of `copy_variant` would have.
+
+        Raises `UserError` if the copy is missing or was changed.
+        """
         with self._sources_of_copy(name, content_hash) as source:
             return hash_content(source, variant, from_copy=True)
 
@@ -249,14 +251,27 @@ class Workshop:
         """
         return _is_finished(self._home(name, content_hash))
 
+    def has_unchanged(self, name: str, content_hash: str) -> bool:
+        """Return whether `has` and `is_unchanged` return True for a copy."""
+        return self.has(name, content_hash) and is_unchanged(
+            self._home(name, content_hash) / FOLDER, content_hash
+        )
+
+    def check(self, name: str, content_hash: str) -> None:
+        """Raise `UserError` if a copy is missing, or if `is_unchanged` returns False for it."""
+        self._find_unchanged(name, content_hash)
+
     async def refresh(self, name: str, content_hash: str) -> None:
-        """Build a copy again if it was built only in another place, and make the copy for this place permanent.
+        """Check a copy before it plays. Build it again if it was built only in another place, and make the copy for this place permanent.
 
         A place is the folder of the league, the kind of machine and the version of Python.
 
-        Raises `UserError` if the copy is missing, or if it cannot be built again. Raises `VoidGame` and `Shortage` as `copy` does.
+        Raises the errors of `check`, and `UserError` if the copy cannot be built again. Raises `VoidGame` and `Shortage` as `copy` does.
         """
-        found = self._find(name, content_hash)
+        await asyncio.sleep(
+            0
+        )  # Ctrl-C cancels a task only where it waits, and a league may have many bots
+        found = self._find_unchanged(name, content_hash)
         if self.has(name, content_hash) and not (found / _PASSING).exists():
             return
         try:
@@ -348,6 +363,15 @@ class Workshop:
                 return home
         raise UserError(f"{first}: the league's copy of {name} is gone; submit it again")
 
+    def _find_unchanged(self, name: str, content_hash: str) -> Path:
+        """Do what `_find` does. Raise `UserError` also if `is_unchanged` returns False for this copy."""
+        home = self._find(name, content_hash)
+        if not is_unchanged(home / FOLDER, content_hash):
+            raise UserError(
+                f"{home}: the league's copy of {name} was changed; submit the original folder again"
+            )
+        return home
+
     def _describe_place(self) -> bytes:
         """Return what a build depends on besides its sources."""
         folder = self._folder.resolve()
@@ -359,13 +383,6 @@ class Workshop:
             raise UserError(
                 f"{source}: is not a sample bot any more; only the sample bots play without isolation"
             )
-
-    def _can_be_used(self, name: str, content_hash: str) -> bool:
-        """Return what `has` returns. If the workshop has `only`, the copy must also be unchanged."""
-        return self.has(name, content_hash) and (
-            self._only is None
-            or is_unchanged(self._home(name, content_hash) / FOLDER, content_hash)
-        )
 
     def _check_source(self, source: Path) -> None:
         """Raise `UserError` if a bot's folder is inside the folder of the league's copies, but is not a copy.
@@ -382,7 +399,7 @@ class Workshop:
     @contextmanager
     def _sources_of_copy(self, name: str, content_hash: str) -> Iterator[Path]:
         """Yield a folder with the files of a copy as they were before the build. Do not change it."""
-        home = self._find(name, content_hash)
+        home = self._find_unchanged(name, content_hash)
         if not (home / _SOURCE).exists():  # nothing was built
             yield home / FOLDER
             return

@@ -187,7 +187,8 @@ class Lobby:
         spec = roster.active_spec(bot)
         if not roster.is_ready(spec.bot):
             raise UserError(
-                f"{spec.bot} was built in another place; to build it again here, play it once with `referee play`"
+                f"{spec.bot} was built in another place, or its copy was changed; play it once with `referee play`, which"
+                " builds it again or says what to do"
             )
         if rules.name not in spec.rulesets:
             raise UserError(f"{bot} does not play {rules.name}")

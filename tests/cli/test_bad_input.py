@@ -435,6 +435,26 @@ def test_league_without_its_copy_of_a_bot_is_refused(here):
     assert done.stderr.count("\n") == 1
 
 
+def test_tournament_with_a_changed_copy_resumes_after_the_folder_is_submitted_again(here):
+    slow = here.bot("slow", SLOW)
+    kill_tournament(here, slow)
+    [copied] = here.folder.glob("league/bots/slow/*/bot/bot.py")
+    copied.chmod(0o644)
+    copied.write_text("raise SystemExit\n")
+    new = ("run", "slow", "greedy", "--ruleset", "duel", "--seats", "2", "--matches", "1")
+    for words in (("resume",), new):
+        done = here.referee("tournament", *words)
+        assert done.returncode == 2, done.stdout
+        assert done.stderr == (
+            f"referee: {copied.parents[1].relative_to(here.folder)}: the league's copy of slow was changed;"
+            " submit the original folder again\n"
+        )
+    assert here.referee("play", slow, "greedy", "--ruleset", "duel", "--keep").returncode == 0
+    done = here.referee("tournament", "resume")
+    assert done.returncode == 0, done.stderr
+    assert [record.faults for record in here.records("league")][:6] == [()] * 6
+
+
 @pytest.mark.extended("plays further tournaments")
 def test_second_referee_in_the_same_league_is_refused(here):
     slow = here.bot("slow", SLOW)

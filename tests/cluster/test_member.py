@@ -302,6 +302,22 @@ async def test_leave_ends_a_build(tmp_path, monkeypatch, end):
             assert child.name() != "sleep"
 
 
+async def test_changed_copy_of_a_worker_is_replaced(deployment, tmp_path):
+    source, archive = tmp_path / "source", io.BytesIO()
+    source.mkdir()
+    (source / "bot.toml").write_text(MANIFEST.replace("[build]\ncommand", "#"))
+    write_archive(source, archive)
+    deployment.request = replace(REQUEST, bots={"slow@1": hash_content(source)})
+    assert await deployment.add_bot("slow@1", archive.getvalue()) is None
+    assert deployment.missing_bots() == ()
+    [copied] = tmp_path.glob("bots/slow/*/bot")
+    (copied / "new").touch()
+    assert deployment.missing_bots() == ("slow@1",)
+    assert await deployment.add_bot("slow@1", archive.getvalue()) is None
+    assert deployment.missing_bots() == ()
+    assert not (copied / "new").exists()
+
+
 async def test_deployment_that_was_left_builds_no_bot(deployment):
     await deployment.leave()
     with pytest.raises(WorkerLostError, match="has left this run of the tournament"):

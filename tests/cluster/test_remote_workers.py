@@ -14,9 +14,13 @@ from fake_client import REQUEST, prepared, preparing, settle
 
 from referee.cluster import remote_workers
 from referee.cluster.member import MissingCopyError
-from referee.cluster.remote_workers import RemoteWorkers
-from referee.errors import RefereeError, VoidGame
+from referee.cluster.remote_workers import RemoteWorkers, cluster_workers
+from referee.errors import RefereeError, UserError, VoidGame
+from referee.roster.roster import Roster
+from referee.roster.workshop import Workshop
+from referee.sandbox import NO_ISOLATION
 from referee.store import HostFigures
+from referee.store.league import League
 from referee.tournament.assignments import Assignment, AssignmentResult, Lanes
 from referee.tournament.conduct import Feeder
 from referee.tournament.workers import WorkerLostError
@@ -443,3 +447,27 @@ async def test_kill_ends_what_waits_for_a_build(client, said):
         with pytest.raises(WorkerLostError):
             await task
     assert client.calls[-1] == ("tcp://w:0", "leave", "s")
+
+
+async def test_run_with_a_changed_copy_is_refused_before_workers_get_the_bot(tmp_path):
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "bot.toml").write_text(
+        'name = "ann"\nversion = "1"\nauthor = "x"\nlanguage = "sh"\n[run]\ncommand = ["sh"]\n'
+    )
+    with League.open(tmp_path / "league", create=True) as league:
+        roster = Roster(league, Workshop(league.folder, None, on_build=print))
+        spec = (await roster.submit(mine, now_us=0)).spec
+        (spec.folder / "new").touch()
+        tournament = SimpleNamespace(config=None, bots={"ann@1": spec.bot})
+        with pytest.raises(UserError, match="the league's copy of ann was changed"):
+            async with cluster_workers(
+                "127.0.0.1:1",
+                None,
+                tmp_path,
+                tournament=tournament,
+                roster=roster,
+                isolation=NO_ISOLATION,
+                say=print,
+            ):
+                pass

@@ -433,6 +433,66 @@ async def test_damaged_copy_is_made_again(shop, tmp_path, lost):
     assert (home / "bot" / "bot.toml").exists()
 
 
+def change(file):
+    """Change a read-only file of a copy."""
+    file.chmod(0o644)
+    file.write_text("exit 1\n")
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda copy: change(copy / "source"),
+        lambda copy: (copy / "source").unlink(),
+        lambda copy: (copy / "source").chmod(0o755),
+        lambda copy: (copy / "new").touch(),
+        lambda copy: change(copy / "bot.toml"),
+    ],
+)
+async def test_changed_copy_is_refused_until_its_folder_is_submitted_again(shop, tmp_path, spoil):
+    mine = make(tmp_path / "mine")
+    spec = (await shop.submit(mine)).spec
+    await shop.roster.refresh(spec.bot)
+    assert shop.roster.is_ready(spec.bot)
+    spoil(spec.folder)
+    message = f"{spec.folder.parent}: the league's copy of ann was changed; submit the original folder again"
+    for refuse in (shop.roster.check, lambda bot: asyncio.run(shop.roster.refresh(bot))):
+        with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
+            await asyncio.to_thread(refuse, spec.bot)
+    assert not shop.roster.is_ready(spec.bot)
+    submission = await shop.submit(mine)
+    assert (submission.spec, submission.is_new) == (spec, False)
+    await shop.roster.refresh(spec.bot)
+    assert (spec.folder / "source").read_text() == "exit 0\n"
+
+
+async def test_variant_of_a_changed_copy_is_refused(shop, tmp_path):
+    spec = (await shop.submit(make(tmp_path / "mine"))).spec
+    change(spec.folder / "source")
+    with pytest.raises(UserError, match="the league's copy of ann was changed"):
+        await shop.roster.submit_variant(spec.bot, Variant("ann2", ("--deep",)), now_us=7)
+    assert len(shop.league.bots()) == 1
+
+
+async def test_changed_copy_of_a_variant_is_made_again_from_its_bot(shop, tmp_path):
+    spec = (await shop.submit(make(tmp_path / "mine"))).spec
+    variant = Variant("ann2", ("--deep",))
+    first = (await shop.roster.submit_variant(spec.bot, variant, now_us=7)).spec
+    change(first.folder / "source")
+    with pytest.raises(UserError, match="the league's copy of ann2 was changed"):
+        await shop.roster.refresh(first.bot)
+    assert (await shop.roster.submit_variant(spec.bot, variant, now_us=8)).spec == first
+    assert (first.folder / "source").read_text() == "exit 0\n"
+
+
+async def test_build_may_add_files_to_its_copy(shop, tmp_path):
+    mine = make(tmp_path / "mine", more=BUILD.format("cp source run"))
+    spec = (await shop.submit(mine)).spec
+    await shop.roster.refresh(spec.bot)
+    await shop.submit(mine)
+    assert shop.built == ["ann"]
+
+
 # Names
 
 

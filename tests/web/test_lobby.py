@@ -95,7 +95,9 @@ async def test_closed_lobby_starts_no_game(lobby):
 
 async def test_bot_that_was_built_in_another_place_is_refused(lobby, monkeypatch):
     monkeypatch.setattr(Roster, "is_ready", lambda _roster, _bot: False)
-    with pytest.raises(UserError, match="was built in another place; to build it again here"):
+    with pytest.raises(
+        UserError, match="was built in another place, or its copy was changed; play it once"
+    ):
         await lobby.start(WISH)
 
 
