@@ -108,7 +108,12 @@ def _read_shebang(program: Path) -> list[str] | None:
 
 
 def _installations(folder: Path) -> Iterator[Path]:
-    """Yield what `_installation` yields for `folder` and, if its path contains links, for the resolved path."""
+    """Yield what `_installation` yields for `folder` and, if its path contains links, for the resolved path.
+
+    Yield nothing if this process may not enter `folder`, or if the path is a loop of links.
+    """
+    if not os.access(folder, os.X_OK):
+        return
     yield from _installation(folder)
     if (resolved := folder.resolve()) != folder:
         yield from _installation(resolved)

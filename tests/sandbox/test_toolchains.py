@@ -4,6 +4,7 @@ import os
 import platform
 import pwd
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,6 +15,8 @@ from referee.errors import UserError
 from referee.sandbox import Access, Limits, bubblewrap, mounts, toolchains
 from referee.sandbox.folders import require_home
 from referee.sandbox.resources import ProgramSpec
+
+NOBODY = 65534
 
 
 @pytest.fixture
@@ -149,6 +152,40 @@ def test_virtual_environment_is_shown_with_its_interpreter(home):
     (venv / "lib").mkdir()
     (venv / "pyvenv.cfg").write_text(f"home = {home}/pythons/3.12/bin\nversion = 3.12\n")
     assert find("pip", venv / "bin") == [venv, home / "pythons" / "3.12"]
+
+
+@contextmanager
+def no_privileges():
+    """Let root be a user who may not enter every folder."""
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.setresuid(NOBODY, NOBODY, 0)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.setresuid(0, 0, 0)
+
+
+def test_closed_folders_and_loops_of_links_are_not_shown(home, monkeypatch):
+    monkeypatch.setattr(toolchains, "_interpreter", tuple)
+    node = tool(home / "open" / "node").parent
+    environment = home / "environment"
+    (environment / "bin").mkdir(parents=True)
+    (environment / "lib").mkdir()
+    (environment / "pyvenv.cfg").write_text(f"home = {home}/closed/bin\n")
+    tool(home / "closed" / "bin" / "node")
+    (home / "closed" / "lib").mkdir()
+    (home / "loop").symlink_to("loop")
+    for parent in home.parents[:-2]:
+        parent.chmod(0o711)
+    (home / "closed").chmod(0)
+    places = [home / "closed", home / "closed/bin", home / "loop", environment / "bin", node]
+    try:
+        with no_privileges():
+            assert find("node", *places) == sorted([environment, node])
+    finally:
+        (home / "closed").chmod(0o755)
 
 
 def test_shims_are_shown_with_their_prefix(home):
