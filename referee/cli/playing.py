@@ -64,7 +64,13 @@ from referee.sandbox import Isolation
 from referee.schedule.budget import Unit
 from referee.store.league import League, url_without_password
 from referee.tournament.config import TournamentConfig, part_title
-from referee.tournament.create import Tournament, create_tournament, enter_bots, find_tournament
+from referee.tournament.create import (
+    Tournament,
+    create_tournament,
+    enter_bots,
+    find_same_seed,
+    find_tournament,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +145,7 @@ def open_new_tournament(
             settings.out.print("Interrupted before the tournament was created.")
             raise typer.Exit(INTERRUPTED) from None
         with Interrupts() as interrupts:
+            twin = None if config.seed is None else find_same_seed(store, config.seed)
             tournament = create_tournament(
                 store,
                 config,
@@ -148,6 +155,12 @@ def open_new_tournament(
             )
             if tournament.name != config.name:
                 _print_other(store, config.name, tournament.name, settings.out)
+            if twin is not None:
+                settings.out.print(
+                    f"seed: {twin} has the same seed. After the last game of {twin} the seed is public, and whoever knows it can"
+                    " compute all decks.",
+                    soft_wrap=True,
+                )
             budget = config.budget
             if budget is not None and (budget.unit, budget.amount) != (Unit.GAMES, config.games):
                 settings.out.print(f"The budget of {budget} is enough for {config.games} games.")

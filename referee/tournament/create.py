@@ -320,6 +320,14 @@ def create_tournament(
     return Tournament(config, stored_config, (part,), None, schedule, versions)
 
 
+def find_same_seed(league: League, seed: bytes) -> str | None:
+    """Return the name of a tournament of the league that has this seed, perhaps in an extension; None if there is none."""
+    for row in league.tournaments():
+        if seed in {row.seed, *(each.seed for each in league.extensions(row.name))}:
+            return row.name
+    return None
+
+
 def committed_bots(league: League, bots: Iterable[str]) -> tuple[CommittedBot, ...]:
     """Return the content hash and the author of each bot (`name@version`), as the league has stored them."""
     rows = {str(row.bot): row for row in league.bots()}

@@ -462,9 +462,13 @@ def test_tournament_of_the_same_name_gets_a_number(here):
     file = here.tournament("open", matches=1)
     first = checked_output(here, "tournament", "run", file, "--league", "twice")
     assert "already" not in first
+    assert "seed:" not in first
     second = checked_output(here, "tournament", "run", file, "--league", "twice")
     assert "The league has a tournament open already; the new one is called open-2.\n" in second
     assert "missing games" not in second
+    assert (
+        "seed: open has the same seed. After the last game of open the seed is public, and whoever knows it can compute all decks.\n"
+    ) in second
     rows = json.loads(checked_output(here, "tournament", "status", "--json", "--league", "twice"))
     assert [(row["tournament"], row["done"]) for row in rows] == [("open", 2), ("open-2", 2)]
 

@@ -12,7 +12,7 @@ from referee.cli import run
 from referee.cli.tournament import LeaguePace, app
 from referee.store.league import League
 from referee.tournament.archive_writer import export_archive
-from referee.tournament.create import extend_tournament, find_tournament
+from referee.tournament.create import extend_tournament, find_same_seed, find_tournament
 from referee.tournament.verify import verify_tournament
 from referee.tournament.verify_league import LeagueTournament
 
@@ -110,3 +110,10 @@ def test_resumed_tournament_has_the_games_that_were_added_before_the_lock(
         done = here.referee("tournament", "resume", "cup", "--isolation", "none")
     assert (done.returncode, resumed[0].parts[0].games) == (0, GAMES), done.stderr
     assert len(resumed[0].schedule) > GAMES
+
+
+def test_seed_of_a_tournament_and_of_its_extension_is_found(cup):
+    assert find_same_seed(cup.league, SEED) == cup.tournament.name
+    assert find_same_seed(cup.league, bytes(32)) is None
+    extend_tournament(cup.league, cup.tournament, 1, seed=bytes(32), now_us=0)
+    assert find_same_seed(cup.league, bytes(32)) == cup.tournament.name
