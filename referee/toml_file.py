@@ -313,6 +313,14 @@ def is_folder(path: Path) -> bool:
         return False
 
 
+def explain_no_folder(path: Path) -> str:
+    """Return why `is_folder` is False for `path`: it is a file, or it does not exist."""
+    try:
+        return "is a file; name its folder" if path.is_file() else "no such folder"
+    except (OSError, ValueError):
+        return "no such folder"
+
+
 def check(data: Mapping[str, Any], model: type[Model], path: Path) -> Model:
     """Check `data`, the parsed content of the file `path`, against `model`, and return it as a `model`.
 

@@ -186,11 +186,11 @@ class Variant:
 def load_manifest(folder: Path, variant: Variant | None = None) -> Manifest:
     """Read a bot's manifest from its folder, and change it if there is a `variant`.
 
-    Raises `UserError` if there is no such folder (`FOLDER: no such folder`), if the manifest is missing or wrong
+    Raises `UserError` if there is no such folder (`FOLDER: no such folder`) or it is a file, if the manifest is missing or wrong
     (`FOLDER/bot.toml: KEY: reason`), or if the manifest is a link out of the folder. Raises also the error of `Variant.apply`.
     """
     if not toml_file.is_folder(folder):
-        raise UserError(f"{folder}: no such folder")
+        raise UserError(f"{folder}: {toml_file.explain_no_folder(folder)}")
     manifest = toml_file.load(folder / FILE_NAME, Manifest, _open_inside)
     return manifest if variant is None else variant.apply(manifest)
 

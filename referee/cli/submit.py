@@ -171,7 +171,7 @@ def check(
     """
     chosen = _choose_steps(only or (), quick=quick)
     if not toml_file.is_folder(path):
-        raise UserError(f"{path}: no such folder")
+        raise UserError(f"{path}: {toml_file.explain_no_folder(path)}")
     under = select_isolation_for(parse_rung("--isolation", isolation), require, lambda: [path])
     warn_if_not_full(under, isolation)
     log_settings = choose_logs(logs, messages=messages)

@@ -142,7 +142,7 @@ class _ConfigReader:
             return BotEntry(text, None, variant)
         folder = self._path.parent / text
         if not toml_file.is_folder(folder):
-            self._mistakes.add(key, f"{text!r}: no such folder")
+            self._mistakes.add(key, f"{text!r}: {toml_file.explain_no_folder(folder)}")
             return None
         return BotEntry(text, folder.resolve(), variant)
 

@@ -88,7 +88,7 @@ def test_missing_folder_is_refused(tmp_path):
 
 def test_file_instead_of_a_folder_is_refused(tmp_path):
     (tmp_path / "bot.py").touch()
-    assert error_of(tmp_path / "bot.py") == f"{tmp_path}/bot.py: no such folder"
+    assert error_of(tmp_path / "bot.py") == f"{tmp_path}/bot.py: is a file; name its folder"
 
 
 def test_folder_without_a_manifest_is_refused(tmp_path):

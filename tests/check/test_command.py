@@ -209,3 +209,9 @@ def test_missing_folder_is_bad_input(app, tmp_path):
     done = CliRunner().invoke(app(GOOD), [str(tmp_path / "none")])
     assert isinstance(done.exception, UserError)
     assert "no such folder" in str(done.exception)
+
+
+def test_file_instead_of_a_folder_is_bad_input(app, tmp_path):
+    (tmp_path / "bot.toml").touch()
+    done = CliRunner().invoke(app(GOOD), [str(tmp_path / "bot.toml")])
+    assert str(done.exception) == f"{tmp_path}/bot.toml: is a file; name its folder"

@@ -103,6 +103,10 @@ BAD = {
         GOOD.replace("./bob", "../nobody\\n"),
         "bots[1]: '../nobody\\n': no such folder",
     ),
+    "a file instead of a folder": (
+        GOOD.replace("./bob", "./cup.toml"),
+        "bots[1]: './cup.toml': is a file; name its folder",
+    ),
     "a path too long for any system": (
         GOOD.replace("./bob", "./" + "b" * 300),
         f"bots[1]: './{'b' * 300}': no such folder",
