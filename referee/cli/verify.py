@@ -81,6 +81,8 @@ def verify(
                 console.print(
                     f"games outside tournaments: {free} verified, except for their decks."
                 )
+            elif not names:
+                console.print("games: none")
 
 
 def _verify_archive(path: Path) -> None:

@@ -13,6 +13,7 @@ from real_runs import place
 
 from referee.protocol import record as wire
 from referee.records import BotId
+from referee.store.league import League
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +53,12 @@ def test_correct_league_is_verified(here):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "cup: 12 games verified.\n"
     assert here.referee("verify", "cup", "--league", "whole").stdout == done.stdout
+
+
+def test_league_without_games_says_so(here):
+    League.open(here.folder / "empty", create=True).close()
+    done = here.referee("verify", "--league", "empty")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "games: none\n", "")
 
 
 def test_empty_name_is_no_tournament(here):
