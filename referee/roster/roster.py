@@ -418,7 +418,8 @@ def _check_owner(
     if versions and not any_author and versions[-1].author != manifest.author:
         raise UserError(
             f"{folder / FILE_NAME}: name: {manifest.name!r} is a bot of"
-            f" {versions[-1].author} in this league, and this one is by {manifest.author}; choose another name"
+            f" {versions[-1].author} in this league, and this one is by {manifest.author}; choose another name,"
+            " or submit this folder with `referee bots submit --any-author`"
         )
 
 
