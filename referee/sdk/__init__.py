@@ -41,8 +41,6 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from types import FrameType, TracebackType
 from typing import Any, NoReturn, TypeVar, get_args
 
-import grpc
-
 from referee.pb import play_pb2, table_pb2
 from referee.protocol.values import KINDS_BACK, PROTOCOL_VERSION, action_message
 from referee.rules.actions import Action, Choice, DecisionKind, DrawDisplay, Play, SnatchGhost
@@ -283,6 +281,9 @@ def run(
         max_games=max_games,
         batch_wait_us=batch_wait_us,
     )
+    # This must happen before gRPC is imported. Its fork handlers crash or block a bot that forks, for example with a pool of
+    # `multiprocessing`. They would let a child process use gRPC, but only the bot's own process does.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     signal.signal(signal.SIGTERM, _exit_at_once)
     if sys.excepthook is sys.__excepthook__:  # the bot has no hook of its own
         sys.excepthook = _print_exception
@@ -306,6 +307,8 @@ class _StreamBrokenError(Exception):
 
 async def _play(address: str, hello: play_pb2.Hello, session: Session) -> None:
     """Play until the goodbye. Raises _StreamBrokenError when the stream ends without a goodbye."""
+    import grpc  # noqa: PLC0415 - see `run`
+
     async with grpc.aio.insecure_channel(address) as channel:
         play: Any = channel.stream_stream(
             METHOD,
@@ -334,6 +337,8 @@ async def _stream_operation(operation: Awaitable[Any]) -> Any:
 
     Raises _StreamBrokenError when gRPC reports an error.
     """
+    import grpc  # noqa: PLC0415 - see `run`
+
     try:
         return await operation
     except grpc.aio.AioRpcError as error:

@@ -53,6 +53,19 @@ BUSY = """
 
     run(decide)
 """
+FORKS = """
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    from referee.sdk import run
+
+    def decide(request):
+        with ProcessPoolExecutor(2, multiprocessing.get_context("fork")) as pool:
+            assert list(pool.map(abs, range(-3, 0))) == [3, 2, 1]
+        return request.legal[0]
+
+    run(decide)
+"""
 RAISES = """
     from referee.sdk import run
 
@@ -195,6 +208,20 @@ async def test_bot_exits_with_0_on_sigterm_during_a_decision(write_bot, socket_f
         assert await bot.exit() == (0, "")
 
 
+async def test_bot_may_fork_in_each_decision(write_bot, socket_folder, monkeypatch):
+    monkeypatch.delenv("GRPC_ENABLE_FORK_SUPPORT", raising=False)  # a bot does not inherit it
+    async with (
+        scripted_referee(socket_folder) as referee,
+        bot_process(write_bot(FORKS), referee.address) as bot,
+    ):
+        await referee.receive()
+        await referee.exchange(game_starts("g"))
+        for number in range(1, 41):
+            await referee.exchange(requests(("g", number)))
+        await referee.assert_goodbye_ends_the_stream()
+        assert await bot.exit() == (0, "")
+
+
 async def test_exception_of_the_bot_is_printed_and_exits_with_1(write_bot, socket_folder):
     async with (
         scripted_referee(socket_folder) as referee,
@@ -313,5 +340,5 @@ def test_importing_the_sdk_imports_only_rules_and_messages_of_the_referee():
         "rules.events",
         "rules.ruleset",
     }
-    heavy = {"uvloop", "pydantic", "sqlalchemy", "rich", "typer", "psutil", "trueskill"}
+    heavy = {"grpc", "uvloop", "pydantic", "sqlalchemy", "rich", "typer", "psutil", "trueskill"}
     assert heavy.isdisjoint(modules)
