@@ -267,7 +267,8 @@ class RerunView:
         self._differences += not exchange.is_as_stored
         self.faults += is_fault
         if is_fault or exchange.stored_fault is not None or not exchange.is_as_stored:
-            yield Padding(seat_view(request.view, self._names), (0, 0, 0, _INDENT))
+            shown = seat_view(request.view, self._names)
+            yield Padding(shown, (0, 0, 0, _INDENT), expand=False)
             yield _part("legal", ", ".join(map(_short_text, request.decision.legal)))
         style = "red" if is_fault else "" if exchange.is_as_stored else "yellow"
         is_reply = isinstance(exchange.outcome, Reply)

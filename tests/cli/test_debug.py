@@ -80,6 +80,13 @@ def test_crash_is_shown_with_its_request_and_what_the_bot_printed(here):
 
 
 @pytest.mark.extended("plays games with real bots")
+def test_lines_are_as_long_as_their_text_if_the_output_is_no_terminal(here):
+    done = here.shell("unset COLUMNS; referee bots debug ./fails cup-1")
+    assert "layers, top last" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) < 300
+
+
+@pytest.mark.extended("plays games with real bots")
 def test_output_of_a_bot_that_does_not_start_has_a_bar_before_each_line(here):
     long_line = "x" * 120
     dies = here.bot("dies", f'import sys\nsys.exit("{long_line}\\n1 request: all as stored.")\n')
