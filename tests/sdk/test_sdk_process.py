@@ -66,6 +66,40 @@ FORKS = """
 
     run(decide)
 """
+CATCHES_EVERYTHING = """
+    import sys
+    import time
+
+    from referee.sdk import run
+
+    def decide(request):
+        sys.stderr.write("not a whole line")
+        print("thinking", flush=True)
+        while True:
+            try:
+                time.sleep(60)
+            except:
+                pass
+
+    run(decide)
+"""
+THREADS = """
+    import sys
+    import time
+    from concurrent.futures import ThreadPoolExecutor
+
+    from referee.sdk import run
+
+    pool = ThreadPoolExecutor(1)
+
+    def decide(request):
+        sys.stderr.write("not a whole line")
+        thought = pool.submit(time.sleep, 60)
+        print("thinking", flush=True)
+        thought.result()
+
+    run(decide)
+"""
 RAISES = """
     from referee.sdk import run
 
@@ -206,6 +240,20 @@ async def test_bot_exits_with_0_on_sigterm_during_a_decision(write_bot, socket_f
         assert await bot.first_line() == "thinking\n"
         bot.terminate()
         assert await bot.exit() == (0, "")
+
+
+@pytest.mark.parametrize("program", [CATCHES_EVERYTHING, THREADS], ids=["bare except", "threads"])
+async def test_bot_exits_on_sigterm_whatever_its_decision_does(write_bot, socket_folder, program):
+    async with (
+        scripted_referee(socket_folder) as referee,
+        bot_process(write_bot(program), referee.address) as bot,
+    ):
+        await referee.receive()
+        await referee.exchange(game_starts("g"))
+        await referee.send(requests(("g", 1)))
+        assert await bot.first_line() == "thinking\n"
+        bot.terminate()
+        assert await bot.exit() == (0, "not a whole line")
 
 
 async def test_bot_may_fork_in_each_decision(write_bot, socket_folder, monkeypatch):
