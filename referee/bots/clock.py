@@ -500,8 +500,9 @@ def overdue_fault(request: PendingRequest, batch: Batch, wall_us: int) -> BotFau
     kind = Strike if request.cause is Cause.TIMEOUT else Forfeit
     detail = f"the bot sent {_MISSING[request.cause]} within {request.limit_us / 1e6:g} s"
     if len(batch.requests) > 1:
+        what = "game starts" if request.number == READY else "requests"
         detail += (
-            f", nor within {batch.limit_us / 1e6:g} s for {len(batch.requests)} requests together"
+            f", nor within {batch.limit_us / 1e6:g} s for {len(batch.requests)} {what} together"
         )
     return kind(
         request.cause,

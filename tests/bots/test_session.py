@@ -586,6 +586,21 @@ async def test_batch_of_game_starts_is_small_even_if_the_decisions_of_the_bot_we
     await asyncio.wait(tasks)
 
 
+async def test_game_starts_of_an_overdue_batch_are_called_so(bot):
+    starts = [
+        asyncio.ensure_future(bot.session.start_game(game, START, LIMIT_US)) for game in "ghi"
+    ]
+    await run_ready_tasks()
+    bot.time.creep_us(3 * LIMIT_US + REPLY_GRACE_US)
+    for start in starts:
+        forfeit = await expect_fault(start)
+        assert forfeit.cause is Cause.GAME_START_TIMEOUT
+        assert (
+            forfeit.evidence.detail
+            == "the bot sent no ready within 1 s, nor within 3 s for 3 game starts together"
+        )
+
+
 async def test_decision_takes_at_most_its_limit_of_the_time_of_a_batch(bot):
     """Four times the bot's slowest decision is more than the limit of a decision."""
     for game in MANY:
