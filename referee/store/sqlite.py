@@ -9,7 +9,7 @@ import stat
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
@@ -47,6 +47,8 @@ class Sqlite:
             url = _read_only(url)
         # each transaction takes a connection from a pool, so several threads can use the engine
         self._engine = create_engine(url)
+        if not read_only:
+            event.listen(self._engine, "do_connect", lambda *_: self._create_file())
         event.listen(self._engine, "connect", _configure)
         event.listen(self._engine, "begin", lambda _: self._check_file())
         event.listen(self._engine, "begin", _begin)
@@ -135,6 +137,15 @@ class Sqlite:
             mark: int = self._observer.exec_driver_sql("PRAGMA data_version").scalar_one()
             self._observer.rollback()  # an open transaction would not see later commits
             return mark
+
+    def _create_file(self) -> None:
+        """Create the file, if it is missing, so that other users cannot read it. SQLite gives `-wal` and `-shm` the same mode.
+
+        A bot with a user id of its own could read the seed of its tournament, and so know all cards. A file that exists is not
+        opened, because closing it would release the locks that SQLite holds.
+        """
+        with suppress(OSError):  # SQLite reports the error
+            Path(os.path.realpath(self.where)).touch(mode=0o600, exist_ok=False)
 
     def _check_file(self) -> None:
         """Raise StoreError if the file that was first seen has been deleted or replaced."""

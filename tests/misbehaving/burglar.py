@@ -373,6 +373,14 @@ class BindsNames(Burglar):
             self.attempt(f"open {lock}", lock.open)
 
 
+class ReadsFiles(Burglar):
+    """Reads the files that its arguments name."""
+
+    def burgle(self):
+        for path in sys.argv[2:]:
+            self.attempt(f"read {path}", Path(path).read_bytes)
+
+
 class LeavesMemory(Burglar):
     """Leaves files in all folders for temporary files, and shared memory, a semaphore and message queues."""
 

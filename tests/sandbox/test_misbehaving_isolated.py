@@ -48,6 +48,7 @@ UNSANDBOXED = {
     "respawns_for_ever",
     "starts_more_and_more",
     "binds_names",
+    "reads_files",
     "leaves_memory",
     "leaves_shared_memory",
     "keeps_shared_memory_mapped",

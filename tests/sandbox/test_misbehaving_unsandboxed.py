@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 import sys
+import tempfile
 import time
 from dataclasses import replace
 from functools import cache
@@ -16,6 +17,7 @@ from referee.errors import Cause
 from referee.sandbox import NO_ISOLATION, Limits, Rung
 from referee.sandbox.ladder import select_isolation
 from referee.sandbox.system_v import read_ipc_table
+from referee.store.league import League
 from referee.tournament import game_player
 
 sys.path.insert(0, str(FOLDER))
@@ -95,6 +97,25 @@ async def test_bot_cannot_block_grpc_by_slow_sockets(games):
 @pytest.mark.parametrize("rung", UID)
 async def test_bot_cannot_take_the_locks_of_user_ids(games):
     async for _, record in games.each_seat(spec("binds_names")):
+        assert not record.faults
+
+
+@pytest.fixture
+def league_files():
+    """Return the files of the database of an open league, in a folder that everybody may enter."""
+    # not in /tmp, because a bot may have a /tmp of its own
+    with tempfile.TemporaryDirectory(prefix="league-", dir="/var/lib") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        with League.open(folder, create=True):
+            files = [folder / f"league.db{ending}" for ending in ("", "-wal", "-shm")]
+            assert all(file.exists() for file in files)
+            yield files
+
+
+@pytest.mark.parametrize("rung", UID)
+async def test_bot_cannot_read_the_database_of_the_league(games, league_files):
+    async for _, record in games.each_seat(spec("reads_files", *league_files)):
         assert not record.faults
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+import stat
 import subprocess
 import sys
 from dataclasses import replace
@@ -44,6 +45,21 @@ def test_a_folder_may_have_any_name(tmp_path, name):
     assert names(folder) == [FILE]
     with League.open(folder, create=False) as league:
         assert league.bots() == [bot("ann")]
+
+
+def test_other_users_cannot_read_the_database(tmp_path):
+    with League.open(tmp_path, create=True) as league:
+        add_bot(league, bot("ann"))
+        files = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert files == dict.fromkeys((FILE, f"{FILE}-wal", f"{FILE}-shm"), 0o600)
+
+
+def test_user_may_let_others_read_the_database(tmp_path):
+    League.open(tmp_path, create=True).close()
+    (tmp_path / FILE).chmod(0o644)
+    with League.open(tmp_path, create=True) as league:
+        add_bot(league, bot("ann"))
+        assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o644}
 
 
 def test_readers_do_not_wait_for_the_writer(tmp_path):
