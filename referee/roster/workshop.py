@@ -268,9 +268,8 @@ class Workshop:
 
         Raises the errors of `check`, and `UserError` if the copy cannot be built again. Raises `VoidGame` and `Shortage` as `copy` does.
         """
-        await asyncio.sleep(
-            0
-        )  # Ctrl-C cancels a task only where it waits, and a league may have many bots
+        # Ctrl-C cancels a task only where the task waits, and a league may have many bots
+        await asyncio.sleep(0)
         found = self._find_unchanged(name, content_hash)
         if self.has(name, content_hash) and not (found / _PASSING).exists():
             return

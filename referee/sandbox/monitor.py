@@ -214,7 +214,8 @@ def _thread_states(pid: int) -> Iterator[bytes]:
 def cpu_ns(pid: int) -> int:
     """Return the CPU time of a process and of the ended children that it has waited for; 0 if the process is gone.
 
-    The kernel gives the time of the process exactly, and the time of the children in units of `_TICK_S`.
+    The kernel gives the time of a process that does not run exactly; that of a running one can be a tick old (4 ms, for example).
+    It gives the time of the children in units of `_TICK_S`.
     """
     with suppress(OSError):
         children = read_proc_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()[13:15]

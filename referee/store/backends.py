@@ -85,7 +85,8 @@ def hold_lock_file(path: Path, where: str) -> Iterator[None]:
     """
     flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
-        descriptor = os.open(path, flags, 0o644)
+        # another user who may open the file could hold its lock
+        descriptor = os.open(path, flags, 0o600)
     except OSError as error:
         raise UserError(f"{path}: the lock file cannot be opened: {error.strerror}") from error
     try:

@@ -54,6 +54,12 @@ def test_other_users_cannot_read_the_database(tmp_path):
     assert files == dict.fromkeys((FILE, f"{FILE}-wal", f"{FILE}-shm"), 0o600)
 
 
+def test_other_users_cannot_hold_the_locks(tmp_path):
+    with League.open(tmp_path, create=True) as league, league.lock():
+        locks = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.glob("*lock")}
+    assert locks == dict.fromkeys(("lock", f"{FILE}.lock"), 0o600)
+
+
 def test_user_may_let_others_read_the_database(tmp_path):
     League.open(tmp_path, create=True).close()
     (tmp_path / FILE).chmod(0o644)
