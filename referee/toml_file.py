@@ -354,7 +354,7 @@ def _list_mistakes(errors: Sequence[ErrorDetails], model: type[BaseModel]) -> li
     """Return a line for each mistake, unknown keys first.
 
     A misspelt key causes two errors, an unknown key and a missing key. Only the unknown key is reported, with the missing
-    key as a suggestion. The same is true for a key of the whole file that stands in a table.
+    key as a suggestion. A top-level key that was written below a `[table]` also causes both errors, and also gets one line.
     """
     unknown = {
         error["loc"]: error["input"] for error in errors if error["type"] == "extra_forbidden"

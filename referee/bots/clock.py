@@ -233,9 +233,9 @@ class PendingRequests:
         """The batch that is written and not finished."""
         self._slowest_us: int | None = None
         """The mean time for a decision in the slowest batch of decisions so far, in microseconds; None before the first. The
-        mean is the time until the last reply, divided by the number of replies. An overdue batch also counts with its limit,
-        divided by one more than the number of its replies, because the bot was still at the next decision. Malformed
-        replies do not count."""
+        mean is the time until the last reply, divided by the number of replies. For an overdue batch, it is the limit of the
+        batch, divided by the number of its replies plus one, because the bot was still busy with the next decision.
+        Malformed replies are not counted here."""
         self.missed = 0
         """How many batches in a row were overdue without any reply."""
         self._clock = clock

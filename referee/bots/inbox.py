@@ -47,7 +47,7 @@ class Inbox:
         """How many replies and readies were accepted."""
         self.dropped = 0
         """How many replies, readies and hellos were dropped, because they came late, twice or without a request. For each
-        valid reply in a message, one superfluous ready is ignored, and does not count."""
+        valid reply in a message, one ready without a request is ignored, and does not count."""
 
     def receive_sole_reply(self, data: bytes) -> bool:
         """Process a message if it contains only a reply, and this reply is for the only request of the batch.

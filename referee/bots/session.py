@@ -225,7 +225,8 @@ class Session:
     async def _await_hello(self, stream: Stream, sender: Sender) -> None:
         """Read the first message of a stream. If it is a valid hello, make the stream the bot's stream.
 
-        If the bot ends all its streams before its hello, close the session. If too many streams wait already, refuse the stream.
+        If the bot ends all its streams before its hello, close the session. If `_MAX_FIRST_READS` streams of the bot already wait
+        for their first message, refuse the stream.
         """
         if sender.is_own and self._own_streams == _MAX_FIRST_READS:
             await stream.abort(

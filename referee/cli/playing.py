@@ -124,9 +124,9 @@ def open_new_tournament(
 ) -> Iterator[tuple[League, Tournament, Isolation, Interrupts]]:
     """Create a tournament, and yield what `play_to_end` needs to play it. The league stays open and locked until the `with` ends.
 
-    `league`, `db`, `isolation` and `require` are options of the command. Raises UserError for wrong options or bots, and if
-    no scheduler can be reached, and typer.Exit after a signal while bots are added. In these cases no tournament is stored,
-    but bots that were added before the error stay in the league.
+    `league`, `db`, `isolation` and `require` are options of the command. Raises UserError if options or bots are wrong, or if
+    no scheduler can be reached. Raises typer.Exit if a signal arrives while bots are added. In these cases no tournament is
+    stored, but bots that were added before stay in the league.
     """
     check_cores(settings.place, config)
     check_entries(config, league, db)

@@ -290,7 +290,7 @@ class _Screen:
         for fault in record.faults:
             self._faults[fault.cause.value] += 1
             self._print_fault(game, record, fault)
-        # Not the estimate of Rich, which is far too low or missing if many games arrive together.
+        # Do not use Rich's estimate: it is far too low, or missing, if many games arrive together.
         seconds = round(self._elapsed_s() / self._played * (self._total - self._done))
         self._progress.update(
             self._task,

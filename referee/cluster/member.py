@@ -102,7 +102,7 @@ class Deployment:
         self._ending: asyncio.Task[None] | None = None
 
     def missing_bots(self) -> tuple[str, ...]:
-        """Return the bots (`name@version`) that this machine has not built, or of which its copy was changed."""
+        """Return the bots (`name@version`) that are not built on this machine, or whose copy here was changed."""
         return tuple(
             bot
             for bot, content_hash in self.request.bots.items()

@@ -268,7 +268,7 @@ class Workshop:
 
         Raises the errors of `check`, and `UserError` if the copy cannot be built again. Raises `VoidGame` and `Shortage` as `copy` does.
         """
-        # Ctrl-C cancels a task only where the task waits, and a league may have many bots
+        # Let Ctrl-C cancel the task here: the check below reads all files of the bot without waiting, and a league may have many bots
         await asyncio.sleep(0)
         found = self._find_unchanged(name, content_hash)
         if self.has(name, content_hash) and not (found / _PASSING).exists():

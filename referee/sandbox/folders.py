@@ -214,7 +214,7 @@ def remove_folder(path: Path) -> None:
     """Remove as much as possible of a folder that a program could write to. Follow no link and open no pipe.
 
     Deep folders, long paths and missing access rights do not prevent the removal. The files of `path` itself are
-    removed at the end, after all its subfolders. If anything else in a folder remains, its file `lock` remains too.
+    removed at the end, after all its subfolders. A file `lock` is removed only if nothing else is left in its folder.
     """
     with suppress(OSError):
         for descriptor, folders, others in walk_folders(path, unlock=True):
@@ -225,7 +225,7 @@ def remove_folder(path: Path) -> None:
                 if name != _LOCK:
                     with suppress(OSError):
                         os.unlink(name, dir_fd=descriptor)
-            # The lock of a run folder is the last file, because a run folder without a lock is removed only if it is empty.
+            # Remove the lock of a run folder last: a later run removes a run folder without a lock only if it is empty.
             with suppress(OSError):
                 if _LOCK in others and os.listdir(descriptor) == [_LOCK]:  # noqa: PTH208 - a descriptor
                     os.unlink(_LOCK, dir_fd=descriptor)

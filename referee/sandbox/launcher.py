@@ -108,9 +108,9 @@ class RunningProgram(Protocol):
         At a deadline, `bots/clock.py` uses this to decide whether a program gets more time for a missing reply. If the
         result is None, the program gets no more time. Otherwise it gets some more CPU time.
 
-        A cgroup counts exactly. Without one, the CPU time of ended threads is included, and for each process that has
-        ended since the previous result, the result rises by a second more. So the end of a process never hides what it
-        has computed. A call takes about 20 µs for each thread.
+        A cgroup counts exactly. Without one, the CPU time of ended threads is included. A process that has ended since the
+        previous result counts with its last measured CPU time plus one second, because nobody knows how much it computed
+        after that measurement. A call takes about 20 µs for each thread.
 
         If the kernel does not limit the number of processes, a tree may have more threads than its limit plus
         `SPARE_PROCESSES`. Such a tree counts as running, and its threads are not read one by one.

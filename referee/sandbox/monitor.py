@@ -38,8 +38,8 @@ all their memory.
 _ENDED_PER_PROCESS = 16
 """The number of orphan processes that end between two checks may be at most this multiple of the limit of processes."""
 _ENDED_NS = 1_000_000_000
-"""What `ResourceMonitor.busy_ns` adds for a process that has ended, in ns. How much the process had computed since the
-previous call is not known."""
+"""How many ns `ResourceMonitor.busy_ns` adds to the last measured CPU time of a process that has ended. It is not known how
+much the process computed after that measurement."""
 _IDLE_PERIODS = 10
 """A program that is not in use is checked only once in this many periods."""
 
@@ -214,8 +214,8 @@ def _thread_states(pid: int) -> Iterator[bytes]:
 def cpu_ns(pid: int) -> int:
     """Return the CPU time of a process and of the ended children that it has waited for; 0 if the process is gone.
 
-    The kernel gives the time of a process that does not run exactly; that of a running one can be a tick old (4 ms, for example).
-    It gives the time of the children in units of `_TICK_S`.
+    The time of a sleeping or waiting process is exact. The time of a running process can be one tick too old, for example 4 ms.
+    The time of the children is in units of `_TICK_S`.
     """
     with suppress(OSError):
         children = read_proc_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()[13:15]

@@ -174,7 +174,7 @@ def _hold_locks(stack: ExitStack, shared: Path) -> None:
         (os.open(shared, os.O_RDWR), own),
     ):
         stack.callback(os.close, file)
-        # if another program of the machine has an exclusive lock, that lock serves as well
+        # if another program has an exclusive lock, the tested program can notice that lock instead
         with suppress(BlockingIOError):
             fcntl.flock(file, kind | fcntl.LOCK_NB)
         with suppress(BlockingIOError):

@@ -41,8 +41,8 @@ class SandboxResources:
 
     If one of them cannot be prepared, the constructor gives back the others and raises VoidGame.
 
-    The CPU limit is at least one core until `limit_cpu`, because the shim, bubblewrap and `init.py` are in the cgroup too.
-    With only 0.01 cores, they would need seconds to start the program.
+    Until `limit_cpu` is called, the CPU limit is at least one core, because the shim, bubblewrap and `init.py` are in the
+    cgroup too. With only 0.01 cores, they would need seconds to start the program.
 
     Args:
         cgroups: creates the cgroup.

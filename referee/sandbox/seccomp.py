@@ -50,8 +50,8 @@ _PR_SET_MM = 35
 """The option of `prctl` that changes where the kernel finds the arguments and the environment of a process. With it, a
 program could make them very large; see `read_proc_file` in `process_tree.py`."""
 _PR_SCHED_CORE = 62
-"""The option of `prctl` that lets a program share no core with others. While it runs on one of the two hardware threads of a
-core, the kernel would keep the other one idle, on which a bot of another game may play."""
+"""The option of `prctl` for core scheduling: the program shares no core with other programs. With it, while a bot runs on
+one hardware thread of a core, the kernel keeps the other one idle. A bot of another game may need that one."""
 _TERMINAL_INPUT = (0x5412, 0x541C)
 """The requests TIOCSTI and TIOCLINUX, which put keystrokes into a terminal."""
 _LOCK_COMMANDS = (6, 7, 37, 38, 1024, 1026, 1036, 1038, 1040)

@@ -48,7 +48,7 @@ _SCANS = 3
 """How many times to scan for the creator of a file. One scan is not enough, because the event for a new file comes
 shortly before the creator has the file open."""
 _MAX_FILES = 4096
-"""How many files of one program to remember, and how many unfinished renames."""
+"""The largest number of files to remember for one program, and of unfinished renames to remember for all programs."""
 _CLOCK_ERROR_S = 2
 """By how much a segment may seem older than its creator, because the kernel rounds both times."""
 

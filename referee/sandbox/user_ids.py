@@ -197,7 +197,7 @@ def _open_folder() -> tuple[int, Path]:
 
 
 def _lock(folder: int, uid: int) -> int | None:
-    """Return a descriptor that locks `uid`; None if another process has locked it, or a process runs with its ids.
+    """Return a descriptor that locks `uid`; None if another process has locked it, or a process runs as `uid` or `uid + 1`.
 
     Raises OSError if the file cannot be opened, or cannot be locked for another reason, or if processes cannot be listed.
     """
@@ -205,7 +205,7 @@ def _lock(folder: int, uid: int) -> int | None:
     lock = os.open(str(uid), flags, 0o600, dir_fd=folder)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Check this only now. Before, another referee could start processes with these ids, and then be killed.
+        # Check this only after locking. Before, another referee with the lock could start processes with these ids, and be killed.
         is_free = {uid, uid + 1}.isdisjoint(owner for _, owner in _list_owners())
     except BlockingIOError:
         is_free = False

@@ -282,8 +282,8 @@ def run(
         max_games=max_games,
         batch_wait_us=batch_wait_us,
     )
-    # This must happen before gRPC is imported. Its fork handlers crash or block a bot that forks, for example with a pool of
-    # `multiprocessing`. They would let a child process use gRPC, but only the bot's own process does.
+    # Set this before gRPC is imported. The fork handlers of gRPC crash or block a bot that forks, for example with a pool of
+    # `multiprocessing`. They are not needed: only the process that calls `run` uses gRPC, never a child process.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     signal.signal(signal.SIGTERM, _exit_at_once)
     if sys.excepthook is sys.__excepthook__:  # the bot has no hook of its own

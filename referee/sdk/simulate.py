@@ -214,7 +214,7 @@ class Observer:
         places = sum(self._sizes) - sum(map(sum, self._known)) + view.deck_size
         if sum(counts) != places:
             raise ImpossibleViewError(
-                f"the number of unseen cards is {sum(counts)}, but that of their places in hands and deck is {places}"
+                f"the number of unseen cards is {sum(counts)}, but the number of their places in hands and deck is {places}"
             )
         return list_cards(tuple(counts))
 

@@ -85,7 +85,7 @@ def hold_lock_file(path: Path, where: str) -> Iterator[None]:
     """
     flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
-        # another user who may open the file could hold its lock
+        # no access for other users: whoever can open the file can lock it, and so stop this league
         descriptor = os.open(path, flags, 0o600)
     except OSError as error:
         raise UserError(f"{path}: the lock file cannot be opened: {error.strerror}") from error

@@ -139,10 +139,10 @@ class Sqlite:
             return mark
 
     def _create_file(self) -> None:
-        """Create the file, if it is missing, so that other users cannot read it. SQLite gives `-wal` and `-shm` the same mode.
+        """If the file is missing, create it with a mode that only its owner can read. SQLite gives `-wal` and `-shm` the same mode.
 
-        A bot with a user id of its own could read the seed of its tournament, and so know all cards. A file that exists is not
-        opened, because closing it would release the locks that SQLite holds.
+        Otherwise a bot with a user id of its own could read the seed of its tournament, and so know all cards. An existing file
+        is not opened, because closing it would release the locks that SQLite holds.
         """
         with suppress(OSError):  # SQLite reports the error
             Path(os.path.realpath(self.where)).touch(mode=0o600, exist_ok=False)

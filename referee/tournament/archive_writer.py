@@ -32,7 +32,7 @@ class Export:
     games: int
     """Number of all games in the schedule."""
     has_seed: bool
-    """Whether the archive has the seed of at least one part."""
+    """Whether the archive has at least one seed: that of the planned schedule, or that of an extension."""
     secret: tuple[int, ...]
     """The numbers of the parts whose seed is still secret, so the archive does not have it. The planned schedule is number 0."""
 

@@ -350,7 +350,7 @@ class IsAlwaysLate(GoesWrongForGood):
 
 
 class ComputesWhileChildrenEnd(GoesWrong):
-    """Computes beyond its deadline. Around the deadline its children end one by one, which have computed before.
+    """Computes beyond its deadline. Its child processes use CPU time at first, and end one by one around the deadline.
 
     SIGCHLD is ignored, so the kernel adds the CPU time of the children to no other process.
     """
