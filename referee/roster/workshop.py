@@ -73,7 +73,8 @@ _PASSING_S = 86_400.0
 # If the referee is killed while copying, the next submission of a bot with the same name removes the unfinished
 # copy. If the referee is killed while building or while removing a discarded copy, the next submission of the same
 # content removes what is left, and copies and builds it again. It does the same if the files of a ready copy have changed,
-# for example because a person has edited or deleted some. No bot plays from such a copy: `refresh` raises an error.
+# for example because a person has edited or deleted some. No bot plays from such a copy: `refresh` raises an error. The
+# files of a bot with a fetch or a build are not compared, because the fetch or the build changes them itself.
 #
 # A build depends on its place: the folder of the league, the kind of machine and the version of Python. In another place, for
 # example after the league was moved, `refresh` builds the sources of a ready copy again. The new copy gets a folder of its
@@ -181,6 +182,8 @@ class Workshop:
                     home = self._home(manifest.name, taken.content_hash)
                     build_s, is_new = None, False
                     if not self.has_unchanged(manifest.name, taken.content_hash):
+                        # a changed copy that was permanent is replaced by a permanent one
+                        is_kept |= _is_finished(home) and not (home / _PASSING).exists()
                         _remove_copy(home)
                         home.mkdir()
                         if not is_kept:
@@ -469,7 +472,8 @@ def _lock(folder: Path, flags: int = 0) -> Iterator[None]:
     Remove the unfinished copies that killed processes have left in the folder. With `LOCK_NB` in `flags`, do not wait, but
     raise BlockingIOError.
     """
-    descriptor = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    # no access for other users: whoever can open the file can lock it
+    descriptor = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | flags)
         for unfinished in folder.glob(f"{_NEW}*"):

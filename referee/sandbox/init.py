@@ -48,7 +48,7 @@ _SET_MODE_FILTER, _NEW_LISTENER = 1, 8
 _RECEIVE, _SEND, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
 """The requests SECCOMP_IOCTL_NOTIF_RECV, NOTIF_SEND and NOTIF_ID_VALID; see seccomp_unotify(2)."""
 _NOTIFICATION_BYTES = 80
-_FAILURE_BYTES = 4096
+_REASON_BYTES = 4096
 """The most bytes of the text that says why the program could not be started."""
 
 
@@ -87,11 +87,12 @@ def main() -> None:
     os.dup2(devnull, 2)
     os.close(devnull)
     started = f"runs {program}\n".encode()
-    # As soon as the program runs, it can set the limits of this process to 0 with `prlimit`. So from here until the
-    # report, this process opens no file, starts no thread and needs no memory.
+    reason = bytearray(_REASON_BYTES)
+    # Without a filter of system calls, the program can set the limits of this process to 0 with `prlimit`. So from here
+    # until the report, this process opens no file, starts no thread and needs no more memory.
     os.close(begin)
-    if refused := os.read(failure, _FAILURE_BYTES):
-        os.write(report, b"refused " + refused + b"\n")
+    if length := os.readv(failure, [reason]):
+        os.write(report, b"refused %s\n" % reason[:length])
         os._exit(127)
     os.write(report, started)
     _wait_for_all(program, report)

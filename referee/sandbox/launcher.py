@@ -108,7 +108,7 @@ class RunningProgram(Protocol):
         At a deadline, `bots/clock.py` uses this to decide whether a program gets more time for a missing reply. If the
         result is None, the program gets no more time. Otherwise it gets some more CPU time.
 
-        A cgroup counts exactly. Without one, the CPU time of ended threads is included. A process that has ended since the
+        A cgroup counts ended processes too. Without one, the CPU time of ended threads is included. A process that has ended since the
         previous result counts with its last measured CPU time plus one second, because nobody knows how much it computed
         after that measurement. A call takes about 20 µs for each thread.
 

@@ -52,6 +52,8 @@ program could make them very large; see `read_proc_file` in `process_tree.py`.""
 _PR_SCHED_CORE = 62
 """The option of `prctl` for core scheduling: the program shares no core with other programs. With it, while a bot runs on
 one hardware thread of a core, the kernel keeps the other one idle. A bot of another game may need that one."""
+_PRIO_USER = 2
+"""The argument of `setpriority` for all processes of a user."""
 _TERMINAL_INPUT = (0x5412, 0x541C)
 """The requests TIOCSTI and TIOCLINUX, which put keystrokes into a terminal."""
 _LOCK_COMMANDS = (6, 7, 37, 38, 1024, 1026, 1036, 1038, 1040)
@@ -178,8 +180,12 @@ class Architecture:
     """The calls that are refused together with the locks of `fcntl`: numbers by name."""
     copies: Mapping[str, int]
     """The calls that copy between descriptors and can hold the lock of a pipe: numbers by name."""
+    scheduling: Mapping[str, int]
+    """The calls that change how the kernel schedules a process; their first argument is its pid: numbers by name."""
     set_cores: int
     """The call sched_setaffinity, with which a program chooses its cores."""
+    prlimit: int
+    setpriority: int
     fcntl: int
     clone: int
     socket: int
@@ -199,7 +205,10 @@ ARCHITECTURES = {
         keys_32=(286, 288, 287),
         locks={"flock": 73, "inotify_init": 253, "inotify_init1": 294},
         copies={"sendfile": 40, "splice": 275},
+        scheduling={"sched_setattr": 314, "sched_setparam": 142, "sched_setscheduler": 144},
         set_cores=203,
+        prlimit=302,
+        setpriority=141,
         fcntl=72,
         clone=56,
         socket=41,
@@ -216,7 +225,10 @@ ARCHITECTURES = {
         keys_32=(309, 311, 310),
         locks={"flock": 32, "inotify_init1": 26},
         copies={"sendfile": 71, "splice": 76},
+        scheduling={"sched_setattr": 274, "sched_setparam": 118, "sched_setscheduler": 119},
         set_cores=122,
+        prlimit=261,
+        setpriority=140,
         fcntl=25,
         clone=220,
         socket=198,
@@ -269,6 +281,14 @@ def build_filter(machine: str, *, allow_locks: bool) -> bytes | None:
             _if_equal(known.setsockopt, _filter_setsockopt()),
             _if_equal(known.ioctl, _refuse_values(1, _TERMINAL_INPUT, errno.EPERM)),
             _if_equal(known.prctl, _refuse_values(0, (_PR_SET_MM, _PR_SCHED_CORE), errno.EPERM)),
+            # `init.py` is process 1 of the sandbox. It has the same user id as the program, which could slow it down, or let
+            # it end before it reports that the program has started.
+            *(
+                _if_equal(number, _refuse_values(0, (1,), errno.EPERM))
+                for number in sorted(known.scheduling.values())
+            ),
+            _if_equal(known.setpriority, _filter_setpriority()),
+            _if_equal(known.prlimit, _filter_prlimit()),
             _op(_RETURN, _ALLOW),
         )
     )
@@ -376,6 +396,21 @@ def _filter_setsockopt() -> bytes:
     """
     refused = _load_argument(2) + _if_equal(_SO_LINGER, _refuse(errno.ENOPROTOOPT))
     return b"".join((_load_argument(1), _if_equal(_SOL_SOCKET, refused), _op(_RETURN, _ALLOW)))
+
+
+def _filter_setpriority() -> bytes:
+    """Return instructions that refuse `setpriority` for process 1, for its group, and for all processes of a user."""
+    others = _load_argument(0) + _if_equal(_PRIO_USER, _refuse(errno.EPERM))
+    return b"".join((others, _refuse_values(1, (1,), errno.EPERM)))
+
+
+def _filter_prlimit() -> bytes:
+    """Return instructions that allow `prlimit` only for the process that calls it.
+
+    The pid of any thread of process 1 would do for the limits of process 1, so it is not enough to refuse the pid 1.
+    """
+    own = _if_equal(0, _op(_RETURN, _ALLOW))
+    return b"".join((_load_argument(0), own, _refuse(errno.EPERM)))
 
 
 def _refuse_values(argument: int, values: Iterable[int], error: int) -> bytes:

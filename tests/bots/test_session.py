@@ -363,6 +363,9 @@ async def test_bot_may_have_four_streams_before_the_hello(new_bot):
     assert not any(serving.done() for _, serving in accepted)
     await new_bot.greet()
     assert new_bot.session.failure is None
+    for _, serving in accepted:
+        with pytest.raises(grpc.aio.AbortError):
+            await serving
 
 
 async def test_end_of_the_only_stream_before_the_hello_closes_the_session(new_bot):

@@ -466,6 +466,17 @@ async def test_changed_copy_is_refused_until_its_folder_is_submitted_again(shop,
     assert (spec.folder / "source").read_text() == "exit 0\n"
 
 
+async def test_changed_copy_of_a_version_stays_permanent_if_a_game_replaces_it(shop, tmp_path):
+    mine = make(tmp_path / "mine")
+    spec = (await shop.submit(mine)).spec
+    change(spec.folder / "source")
+    await shop.workshop.copy(mine, is_kept=False)
+    assert (spec.folder / "source").read_text() == "exit 0\n"
+    make_old(shop)
+    await shop.workshop.copy(make(tmp_path / "other", source="b"), is_kept=False)
+    assert shop.roster.is_ready(spec.bot)
+
+
 async def test_variant_of_a_changed_copy_is_refused(shop, tmp_path):
     spec = (await shop.submit(make(tmp_path / "mine"))).spec
     change(spec.folder / "source")

@@ -121,6 +121,20 @@ def test_prctl_cannot_move_the_arguments_of_a_process_or_claim_a_core(machine, c
         assert call(number, option, 1) == ERRNO | errno.EPERM
 
 
+def test_priority_and_limits_of_process_1_cannot_be_changed(machine, call):
+    known = seccomp.ARCHITECTURES[machine]
+    refused = ERRNO | errno.EPERM
+    for number in known.scheduling.values():
+        assert [pid for pid in range(100) if call(number, pid) != ALLOW] == [1]
+        assert call(number, 1 | 7 << 32) == refused  # the kernel reads only the lower half
+    process, group, user = range(3)
+    for which in (process, group):
+        assert [who for who in range(100) if call(known.setpriority, which, who) != ALLOW] == [1]
+    assert {call(known.setpriority, user, who) for who in range(100)} == {refused}
+    assert [pid for pid in range(100) if call(known.prlimit, pid) == ALLOW] == [0]
+    assert call(known.prlimit, 1) == refused
+
+
 def test_ioctl_cannot_put_keystrokes_into_a_terminal(machine, call):
     number = seccomp.ARCHITECTURES[machine].ioctl
     assert call(number, 0, 0x5412) == ERRNO | errno.EPERM
@@ -182,7 +196,9 @@ def test_call_numbers_agree_with_the_kernels_headers(machine):
     in_header = dict(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", header.read_text()))
     known = seccomp.ARCHITECTURES[machine]
     numbers = dict(
-        known.refused | known.locks | known.copies,
+        known.refused | known.locks | known.copies | known.scheduling,
+        prlimit64=known.prlimit,
+        setpriority=known.setpriority,
         fcntl=known.fcntl,
         sched_setaffinity=known.set_cores,
         clone=known.clone,
