@@ -11,7 +11,7 @@ class Connection(H11Protocol):
     """A connection of a browser. It is closed if too many connections are open, or if no request comes in time.
 
     A new connection is closed at once if `limit_concurrency` connections are open, itself included. An open connection is closed
-    `timeout_keep_alive` seconds after it was opened, or after the first byte of a further request, unless the headers of the request are
+    `timeout_keep_alive` seconds after it was opened, or after the first byte of a further request, unless the request is
     complete by then. `limit_concurrency` and `timeout_keep_alive` are settings of uvicorn.
 
     Without this class, uvicorn keeps connections above the limit open, and replies with status 503. Its own timeout begins only after a
@@ -20,7 +20,7 @@ class Connection(H11Protocol):
     """
 
     _next_request: asyncio.TimerHandle | None = None
-    """Closes the connection if a request does not come in time. None from the end of its headers to the first byte after the response."""
+    """Closes the connection if a request does not come in time. None from the end of the request to the first byte after the response."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Note a new connection, or close it if there are too many."""
@@ -35,7 +35,7 @@ class Connection(H11Protocol):
     def data_received(self, data: bytes) -> None:
         """Take a part of a request."""
         super().data_received(data)
-        if self.cycle and not self.cycle.response_complete:
+        if self.cycle and not self.cycle.response_complete and not self.cycle.more_body:
             self._stop_expecting()
         elif self._next_request is None:
             self._expect_request()

@@ -104,6 +104,20 @@ async def test_connection_whose_first_request_does_not_come_is_closed(sent):
         assert await reader.read() == b""
 
 
+async def test_connection_whose_request_has_no_body_is_closed():
+    async def read_form(scope, receive, send):
+        while (await receive()).get("more_body"):
+            pass
+        await HELLO(scope, receive, send)
+
+    is_closed = asyncio.Event()
+    async with unconnected(1, IDLE_S, read_form) as (connection,):
+        connection.transport.abort.side_effect = is_closed.set
+        connection.data_received(b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n")
+        async with asyncio.timeout(PATIENCE_S):
+            await is_closed.wait()
+
+
 async def test_connection_whose_further_request_does_not_come_is_closed():
     is_closed = asyncio.Event()
     async with unconnected(1, IDLE_S) as (connection,):

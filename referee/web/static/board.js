@@ -239,9 +239,10 @@
   /* Return microseconds as text, like `duration` in `referee/reports/formats.py`. Exact halves are rounded up here, to even there. */
   function duration(us) {
     if (us < 1e3) return `${us} µs`;
-    if (us < 1e6) return `${(us / 1e3).toFixed(1)} ms`;
-    if (us < 60e6) return `${(us / 1e6).toFixed(1)} s`;
-    const seconds = Math.floor(us / 1e6);
+    // above these limits, the text would be `1000.0 ms` or `60.0 s`
+    if (us < 1e6 - 50) return `${(us / 1e3).toFixed(1)} ms`;
+    if (us < 60e6 - 50e3) return `${(us / 1e6).toFixed(1)} s`;
+    const seconds = Math.round(us / 1e6);
     const two = (number) => String(number).padStart(2, "0");
     const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60];
     return hours
