@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from math import isclose
 from pathlib import Path
 from typing import Self, TypeVar
@@ -39,9 +41,10 @@ from referee.tournament.config import (
     TournamentConfig,
     describe_invalid,
     from_canonical_json,
+    plan_games,
     played_stages,
 )
-from referee.tournament.config_file import MAX_BOTS, MAX_GAMES
+from referee.tournament.config_file import MAX_BOTS, MAX_GAMES, MAX_LANES
 from referee.tournament.terms import CommittedBot, Terms, digest_schedule
 from referee.tournament.verify import verify_tournament
 
@@ -76,7 +79,8 @@ class ArchivedTournament:
             CommittedBot(bot.bot, bot.content_hash, bot.manifest.author) for bot in bots.root
         )
         self.schedule = _make_schedule(self.config, self.parts, tournament)
-        self._planned = self.schedule[: self.parts[0].games]
+        self._planned = None
+        """The games of `planned_schedule`; None if the archive has none, because the first part has exactly these games."""
         if tournament.planned_schedule is not None:
             self._planned = _make_games(
                 self.config, tournament.planned_schedule, "planned_schedule"
@@ -133,16 +137,27 @@ class ArchivedTournament:
         game, if the planned schedule or a rating is wrong, or if a part has no seed, though all its games are played.
         """
         games = verify_tournament(self)
-        if digest_schedule(self._planned) != self.parts[0].terms.schedule:
-            raise Difference(
-                f"{archive_format.TOURNAMENT}: planned_schedule: not the one of the commitment"
-            )
+        self._check_planned_schedule()
         rest = self._next or next(self._records, None)
         if rest is not None:
             raise _misplacement_error(rest)
         self._check_seeds()
         _check_ratings(self._ratings, RatingsModel.from_results(self._results))
         return games
+
+    def _check_planned_schedule(self) -> None:
+        """Raise Difference if `planned_schedule` is wrong, or is missing or superfluous.
+
+        All games are compared, because other games can have the same digest: it contains neither the matches nor the ends of ids.
+        """
+        planned = self.schedule[: self.parts[0].games] if self._planned is None else self._planned
+        where = f"{archive_format.TOURNAMENT}: planned_schedule"
+        if digest_schedule(planned) != self.parts[0].terms.schedule or (
+            self._planned is not None and planned != plan_games(self.config)
+        ):
+            raise Difference(f"{where}: not the one of the commitment")
+        if self._planned == self.schedule[: self.parts[0].games]:
+            raise Difference(f"{where}: must be null, because the schedule has the same games")
 
     def _check_seeds(self) -> None:
         """Raise Difference if a part has no seed, though all its games are played. Without the seed, nobody can check its decks."""
@@ -172,11 +187,22 @@ def _read_file(path: Path) -> bytes:
 
 
 def _parse(model: type[_AnyModel], name: str, members: Mapping[str, bytes]) -> _AnyModel:
-    """Return a JSON member as its model. Raises Difference if the member does not fit the model."""
+    """Return a JSON member as its model. Raises Difference if the member does not fit the model, or repeats a key."""
     try:
-        return model.model_validate_json(members[name])
+        parsed = model.model_validate_json(members[name])
     except ValidationError as error:
         raise Difference(f"{name}: {describe_invalid(error)}") from error
+    # pydantic takes the last value of a repeated key; a person or another program may take the first one
+    json.loads(members[name], object_pairs_hook=partial(_check_keys, name), parse_int=str)
+    return parsed
+
+
+def _check_keys(name: str, pairs: Sequence[tuple[str, object]]) -> None:
+    """Raise Difference if an object of a JSON member has a key twice."""
+    count = Counter(key for key, _ in pairs)
+    for key in count:
+        if count[key] > 1:
+            raise Difference(f"{name}: the key {key} is there {count[key]} times")
 
 
 def _load_config(path: Path, tournament: TournamentModel) -> TournamentConfig:
@@ -193,8 +219,9 @@ def _load_config(path: Path, tournament: TournamentModel) -> TournamentConfig:
     except ValueError as error:
         raise Difference(f"{where}: {error}") from error
     _check_name(config.name, tournament.name, where)
-    if config.lanes is None:
-        raise Difference(f"{where}: lanes: missing")
+    if config.lanes is None or config.lanes > MAX_LANES:
+        problem = "missing" if config.lanes is None else f"more than {MAX_LANES}"
+        raise Difference(f"{where}: lanes: {problem}")
     if len(config.bots) > 2 * MAX_BOTS:
         raise Difference(f"{where}: bots: more than {2 * MAX_BOTS}")
     if not config.stages:
@@ -233,6 +260,8 @@ def _check_algorithm(config: TournamentConfig, where: str) -> None:
         return  # `verify_tournament` checks the algorithm and the stage of a ladder
     if config.schedule != select_algorithm(config.stages):
         raise Difference(f"{where}: schedule: {config.schedule} does not fit the stages")
+    if config.until is not None and any(stage.balanced for stage in config.stages):
+        raise Difference(f"{where}: until: impossible with a balanced stage")
     for number, stage in enumerate(config.stages):
         if stage.balanced and stage.matches < stage.min_matches(len(config.bots)):
             raise Difference(f"{where}: stages: {number}: matches: too few for all bots")

@@ -316,10 +316,11 @@ class Conductor:
     @asynccontextmanager
     async def _noting_hosts(self) -> AsyncIterator[None]:
         """Store the figures of the hosts of a cluster regularly and at the end, for `tournament status`."""
-        began_at_us = time.time_ns() // 1000
+        began_at_us, began_s = time.time_ns() // 1000, time.monotonic()
 
         def note() -> None:
-            now_us = time.time_ns() // 1000
+            # the wall clock may jump, and then the games per second would be wrong
+            now_us = began_at_us + round((time.monotonic() - began_s) * 1e6)
             hosts = [StoredHost(host, began_at_us, now_us) for host in self.list_hosts()]
             # the run goes on if the hosts cannot be stored; if the games cannot be stored either, `_store_games` raises the error
             with suppress(RefereeError):

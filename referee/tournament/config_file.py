@@ -122,7 +122,9 @@ def check_bank(text: str) -> str:
 
 
 Seconds = Annotated[float, Field(ge=MIN_SECONDS, le=MAX_SECONDS, allow_inf_nan=False)]
-Small = Annotated[int, Field(ge=1, le=1024)]
+MAX_LANES = 1024
+"""The most lanes, workers and cores that a tournament file may name."""
+Small = Annotated[int, Field(ge=1, le=MAX_LANES)]
 InFlight = Annotated[int, Field(ge=1, le=MAX_GAMES_IN_FLIGHT)]
 Games = Annotated[int, Field(ge=1, le=MAX_GAMES)]
 Argument = Annotated[str, Field(max_length=1000), AfterValidator(_check_argument)]

@@ -315,6 +315,26 @@ def swap_records(records):
     records[1], records[2] = records[2], records[1]
 
 
+def join_games(schedule):
+    """Return a schedule of matches with one game each. Its digest is that of `schedule`."""
+    return [
+        match
+        | {"games": [game], "deals": [deal], "lanes": [lane]}
+        | {"bots": match["bots"][seating:] + match["bots"][:seating]}
+        for match in schedule
+        for seating, (game, deal, lane) in enumerate(
+            zip(match["games"], match["deals"], match["lanes"], strict=True)
+        )
+    ]
+
+
+def make_balanced(configuration):
+    configuration["schedule"] = "balanced-1"
+    configuration["until"] = {"confidence": 0.95, "margin": 30.0}
+    for stage in configuration["stages"]:
+        stage.update(balanced=True, matches=6)
+
+
 ZEROS = "0" * 64
 EXTENSION = {"created_at_us": 0, "matches": 1, "commitment": ZEROS, "terms": "", "seed": None}
 TOURNAMENT = {
@@ -327,6 +347,22 @@ TOURNAMENT = {
     "planned schedule": (
         put("planned_schedule", value=[]),
         "tournament.json: planned_schedule: not the one of the commitment",
+    ),
+    "planned schedule with the same games": (
+        lambda values: values.update(planned_schedule=values["schedule"]),
+        "tournament.json: planned_schedule: must be null, because the schedule has the same games",
+    ),
+    "planned schedule with other games and the same digest": (
+        lambda values: values.update(planned_schedule=join_games(values["schedule"])),
+        "tournament.json: planned_schedule: not the one of the commitment",
+    ),
+    "more lanes than possible": (
+        put("configuration", "lanes", value=10**6),
+        "tournament.json: configuration: lanes: more than 1024",
+    ),
+    "until with a balanced stage": (
+        lambda values: make_balanced(values["configuration"]),
+        "tournament.json: configuration: until: impossible with a balanced stage",
     ),
     "name": (put("name", value="cap"), "tournament.json: configuration: name: cup, not cap"),
     "name that imitates other output": (
@@ -496,6 +532,23 @@ def test_a_changed_part_with_correct_sums_is_found(data, verify, name, change, m
     with pytest.raises(Difference) as caught:
         verify(archive_format.pack(change_json(read_members(data), name, change)))
     assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        (archive_format.TOURNAMENT, b'"commitment"'),
+        (archive_format.TOURNAMENT, b'"lanes"'),
+        (archive_format.RATINGS, b'"classic"'),
+    ],
+)
+def test_a_repeated_key_is_found(data, verify, name, key):
+    """A person or another program may read the first value, although the referee would take the last one."""
+    members = read_members(data)
+    changed = members[name].replace(key, key + b": {}," + key, 1)
+    with pytest.raises(Difference) as caught:
+        verify(archive_format.pack(members | {name: changed}))
+    assert str(caught.value) == f"{name}: the key {key.decode()[1:-1]} is there 2 times"
 
 
 @pytest.mark.parametrize(("change", "message"), CONFIGURATION.values(), ids=CONFIGURATION)
