@@ -108,9 +108,9 @@ class RunningProgram(Protocol):
         At a deadline, `bots/clock.py` uses this to decide whether a program gets more time for a missing reply. If the
         result is None, the program gets no more time. Otherwise it gets some more CPU time.
 
-        A cgroup counts ended processes too. Without one, the CPU time of ended threads is included. A process that has ended since the
-        previous result counts with its last measured CPU time plus one second, because nobody knows how much it computed
-        after that measurement. A call takes about 20 µs for each thread.
+        A cgroup counts ended processes too. Without one, the CPU time of ended threads is included. For a process that
+        has ended since the previous result, its last measured CPU time and one more second are included. The second stands
+        for the unknown time that it computed after that measurement. A call takes about 20 µs for each thread.
 
         If the kernel does not limit the number of processes, a tree may have more threads than its limit plus
         `SPARE_PROCESSES`. Such a tree counts as running, and its threads are not read one by one.

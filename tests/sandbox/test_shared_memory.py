@@ -227,11 +227,11 @@ def test_files_that_leave_the_folder_are_forgotten_in_time(events):
     assert len(events.watch._moved) <= shared_memory._MAX_FILES
 
 
-async def test_file_that_is_closed_during_a_scan_has_no_known_creator(events, monkeypatch):
+def scan_during(events, monkeypatch, happen):
+    """Scan a program that has a new file open. `happen` is called during the scan."""
+
     def hold_while_events_come(_pid):
-        for _ in range(1500):
-            events.send(shared_memory._CLOSE, b"other")
-        events.send(shared_memory._CLOSE, b"file")
+        happen()
         yield shared_memory._HeldFile(inode=1, name=b"file", is_deleted=False)
 
     monkeypatch.setattr(shared_memory.PROCESS_TREES, "list_pids", lambda _pid: [])
@@ -240,22 +240,25 @@ async def test_file_that_is_closed_during_a_scan_has_no_known_creator(events, mo
     events.send(shared_memory._CREATE, b"file")
     events.watch._read_events()
     events.watch._scan()
+
+
+async def test_file_that_is_closed_during_a_scan_has_no_known_creator(events, monkeypatch):
+    def close():
+        for _ in range(1500):
+            events.send(shared_memory._CLOSE, b"other")
+        events.send(shared_memory._CLOSE, b"file")
+
+    scan_during(events, monkeypatch, close)
     assert not events.watch._unconfirmed
 
 
 async def test_renamed_file_is_not_taken_for_a_new_file_with_its_old_name(events, monkeypatch):
-    def hold_while_events_come(_pid):
+    def rename_and_create():
         events.send(shared_memory._MOVED_FROM, b"file", cookie=7)
         events.send(shared_memory._MOVED_TO, b"other", cookie=7)
         events.send(shared_memory._CREATE, b"file")
-        yield shared_memory._HeldFile(inode=1, name=b"file", is_deleted=False)
 
-    monkeypatch.setattr(shared_memory.PROCESS_TREES, "list_pids", lambda _pid: [])
-    monkeypatch.setattr(shared_memory, "_held_files", hold_while_events_come)
-    events.watch.add(os.getpid())
-    events.send(shared_memory._CREATE, b"file")
-    events.watch._read_events()
-    events.watch._scan()
+    scan_during(events, monkeypatch, rename_and_create)
     assert not events.watch._unconfirmed
     assert events.watch._created.keys() == {b"file", b"other"}
 
