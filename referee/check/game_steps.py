@@ -83,7 +83,7 @@ class ConcurrencySteps:
         self._concurrent: list[CheckedGame] | None = None
         """The games that were played at once; None if `check_interleaved` has not passed."""
         self._sequential: tuple[list[CheckedGame], list[CheckedGame]] | None = None
-        """Two lists of games; a process of its own played those of each list, one after another. None before that."""
+        """Two lists of the same games. For each list, a new process played the games one after another. None until then."""
 
     @property
     def went_well(self) -> bool:

@@ -47,7 +47,7 @@ _ARGUMENTS = {
 `bots`, `tournaments` and `games` stand for the names or ids that `_list_words` finds in the league. Any other text is itself
 the only completion, for example `compare` after `ratings`."""
 _SECOND_ARGUMENTS = {"bots debug": "games"}
-"""What completes the arguments after the first one, for commands whose first argument is of another kind."""
+"""The kind of word for all arguments after the first one, by command. Other commands have one kind for all arguments."""
 _OPTIONS = {
     "--bot": "bots",
     "--from": "games",

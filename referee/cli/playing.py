@@ -219,8 +219,8 @@ def play_to_end(
     Return False if the verdict about two bots is open, see `announce_verdict`.
 
     Raises typer.Exit if the tournament was interrupted, and RefereeError or OSError if it cannot go on. In these cases,
-    this function first prints the `resume` command for the tournament. Without a cluster, it does not do so before a
-    UserError, because `resume` would fail in the same way.
+    this function first prints the `resume` command for the tournament. Exception: without a cluster, it does not print the
+    command if the error is a UserError, because `resume` would fail in the same way.
 
     The `resume` command is printed too if the database fails while the tables, seeds or verdict are printed. For a finished
     tournament, `resume` plays no games, but prints the tables, seeds and verdict again.

@@ -112,8 +112,8 @@ def _estimate_variances(sums: MatchSums, shares: Floats) -> tuple[Floats, Floats
     match_variance = np.where(
         opponents_differ, add_differences(surplus) / (2 * steps), sample_variance
     )
-    # Most surpluses are in two differences, so the differences depend on each other. This estimate has fewer
-    # degrees of freedom than the sample variance (von Neumann).
+    # Most surpluses occur in two adjacent differences, so these differences are not independent. Therefore the estimate
+    # from differences has fewer degrees of freedom than the sample variance (von Neumann).
     freedom = np.where(opponents_differ, 2 * steps**2 / (3 * steps - 1), steps)
     variances = matches * match_variance / sums.games.sum(axis=0) ** 2
     return variances, np.where(matches > 1, freedom, 0.0)

@@ -281,8 +281,8 @@ def build_filter(machine: str, *, allow_locks: bool) -> bytes | None:
             _if_equal(known.setsockopt, _filter_setsockopt()),
             _if_equal(known.ioctl, _refuse_values(1, _TERMINAL_INPUT, errno.EPERM)),
             _if_equal(known.prctl, _refuse_values(0, (_PR_SET_MM, _PR_SCHED_CORE), errno.EPERM)),
-            # `init.py` is process 1 of the sandbox. It has the same user id as the program, which could slow it down, or let
-            # it end before it reports that the program has started.
+            # `init.py` is process 1 of the sandbox, and has the same user id as the program. Without these rules, the program
+            # could slow `init.py` down, or make it end before it reports that the program has started.
             *(
                 _if_equal(number, _refuse_values(0, (1,), errno.EPERM))
                 for number in sorted(known.scheduling.values())
@@ -407,7 +407,7 @@ def _filter_setpriority() -> bytes:
 def _filter_prlimit() -> bytes:
     """Return instructions that allow `prlimit` only for the process that calls it.
 
-    The pid of any thread of process 1 would do for the limits of process 1, so it is not enough to refuse the pid 1.
+    To refuse the pid 1 is not enough: `prlimit` with the id of any thread of process 1 changes the limits of process 1 too.
     """
     own = _if_equal(0, _op(_RETURN, _ALLOW))
     return b"".join((_load_argument(0), own, _refuse(errno.EPERM)))

@@ -32,9 +32,9 @@ def find_toolchains(program: str, path: str) -> list[Path]:
     """Return the toolchains that a sandbox shows to a program, as folders and files outside of /usr.
 
     Args:
-        program: the name or path of the program. A name is looked up in PATH. `_follow_links` finds
-            the files behind it; their folders are searched for toolchains too, like the folders of PATH. If the
-            program is given as a path (with a slash), no folder is added to those of PATH.
+        program: the name or path of the program. A name is looked up in PATH. `_follow_links` then finds the files
+            behind this name, and their folders are searched for toolchains too, like the folders of PATH. For a path
+            (with a slash), only the folders of PATH are searched.
         path: the value of PATH in the program's environment.
     """
     folders = [Path(folder) for folder in path.split(os.pathsep) if folder.startswith("/")]

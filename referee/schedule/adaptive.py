@@ -12,8 +12,8 @@ The tables of a stage are filled pair by pair:
   first. A pair is skipped if the table has too few free seats for it.
 - If no open pair fits any more, a free seat goes to the bot that has played least. Bots of open pairs come before others.
 
-Then the bots get a clockwise order. It is the one in which they have had their left neighbours least often in the stage so
-far, added up over all bots.
+Then the bots get a clockwise order. For each order, `SeatOrders` counts how often each bot has already had its left neighbour
+of this order in the stage. It chooses the order with the smallest sum of these counts.
 
 A stage in which all pairs are settled plays no further match. A stage in which no pair is settled keeps its planned tables.
 A gauntlet also keeps its planned tables while a pair is open. Each of its tables has one challenger, so an open pair of

@@ -23,7 +23,7 @@ The tables of a stage come from these sources:
    - base blocks on a circle (`cyclic_tables`);
    - a search for single tables (`table_search`).
 
-   In the tables of the start and of the base blocks, the meetings of any two pairs differ by one at most.
+   In tables from the first two sources, the numbers of meetings of any two pairs differ by one at most.
 
 If the meetings of two pairs differ by more than one in the whole stage, the stage is tried again with fewer copies. If
 this fails too, and a copy of a neighbour design fits into the stage, base blocks alone are tried. If all this fails, the

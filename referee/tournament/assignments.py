@@ -122,9 +122,9 @@ class AssignmentResult:
     records: list[GameRecord]
     """The records of the played games. Games of the assignment may be missing."""
     small_portion: int | None = None
-    """The number of games of the first portion that its bots kept small; None if there was no such portion. Bots keep a portion small if a
-    bot can hold no more games of the bundle, or if more games would have too many bots for the worker. A portion does not count if it
-    is small only because a void game or the game of a single is played alone."""
+    """The number of games of the first small portion; None if there was none. A portion is small if it lacks games of the bundle for
+    one of two reasons: a bot of the portion can hold no more games, or more games would need more bots than the worker can have. It
+    is not small if it lacks games only because a void game or the game of a single is played alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
