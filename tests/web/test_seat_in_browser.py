@@ -103,6 +103,26 @@ def test_lobby_violates_no_wcag_and_does_not_scroll_sideways(open_page, served, 
     assert violations(page) == []
 
 
+def test_second_click_while_the_server_is_slow_starts_no_second_game(open_page, served):
+    page = open_page(served.seat)
+    sent = []
+
+    def hold(route):
+        """Make the request wait until the test lets it go on."""
+        sent.append(route)
+
+    page.route(served.seat, hold)
+    page.evaluate("""() => {
+        const click = () => document.querySelector(".start button").click();
+        click();
+        setTimeout(click, 200);
+    }""")
+    page.wait_for_timeout(400)
+    assert [each.request.method for each in sent] == ["POST"]
+    sent[0].continue_()
+    page.get_by_role("button", name="Leave the game").click()
+
+
 def test_refused_form_keeps_what_was_chosen(open_page, served):
     page = open_page(served.seat, java_script_enabled=False)
     page.get_by_label("Your name").fill("greedy")
