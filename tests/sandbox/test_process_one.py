@@ -2,10 +2,12 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 from real_runs import BIN, PATIENCE_S, place
 from strongest_isolation import strongest
@@ -30,15 +32,18 @@ def here(tmp_path):
 
 
 def referee(here, *arguments):
-    return subprocess.run(
-        [*AS_PROCESS_ONE, BIN / "referee", *arguments],
-        cwd=here.folder,
-        env=here.environment(REFEREE_ISOLATION=""),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-    )
+    """Run a command as process 1. If it hangs, the test fails with the stack of each of its threads."""
+    command = [*AS_PROCESS_ONE, BIN / "referee", *arguments]
+    environment = here.environment(REFEREE_ISOLATION="", PYTHONFAULTHANDLER="1")
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=here.folder, env=environment, **streams) as unshare:
+        try:
+            printed = unshare.communicate(timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            for each in psutil.Process(unshare.pid).children():
+                each.send_signal(signal.SIGABRT)
+            pytest.fail("\n".join(unshare.communicate()))
+    return subprocess.CompletedProcess(command, unshare.returncode, *printed)
 
 
 @pytest.mark.extended("runs the tests of the isolation once more")
