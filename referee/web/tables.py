@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from referee.ratings.analysis import MeetingFigures
 from referee.reports.formats import Field, fields_of, plain
@@ -26,6 +27,9 @@ class CellText(NamedTuple):
 
     text: str
     address: str | None = None
+    id: str | None = None
+    """The id of the link on the page. By it, an update of the page knows the row again, so that the focus stays on the link although rows
+    are added above it."""
 
 
 class Cell(NamedTuple):
@@ -74,18 +78,28 @@ def tables(
         if not field.column.section and (data or not field.column.data_only)
     ]
     heads = tuple((field.column.title, field.column.right) for field in shown)
-    return [
-        Table(
-            caption=", ".join(filter(None, (caption, name))),
-            heads=heads,
-            rows=tuple(
-                tuple(_cell(field, row, address_of_key) for field in shown) for row in group
-            ),
-        )
-        for name, group in groupby(
-            rows, lambda row: "" if section is None else str(getattr(row, section))
-        )
-    ]
+    made = []
+    for name, group in groupby(
+        rows, lambda row: "" if section is None else str(getattr(row, section))
+    ):
+        title = ", ".join(filter(None, (caption, name)))
+        cells = [tuple(_cell(field, row, address_of_key) for field in shown) for row in group]
+        made.append(Table(title, heads, tuple(_with_ids(title, cells))))
+    return made
+
+
+def _with_ids(caption: str, rows: Iterable[tuple[Cell, ...]]) -> Iterator[tuple[Cell, ...]]:
+    """Give the first link of each row an id. If several rows begin with the same link, only the first of them gets an id."""
+    used = set()
+    for row in rows:
+        index = next((at for at, cell in enumerate(row) if cell.texts[0].address), None)
+        if index is None or (address := row[index].texts[0].address) in used:
+            yield row
+            continue
+        used.add(address)
+        first, *others = row[index].texts
+        named = first._replace(id=quote(f"{caption} {address}"))
+        yield (*row[:index], row[index]._replace(texts=(named, *others)), *row[index + 1 :])
 
 
 def details(row: object, links: Links) -> list[tuple[str, Cell]]:

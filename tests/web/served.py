@@ -72,8 +72,8 @@ def address_in(process):
     return line
 
 
-def store_game(here, game_id, league="league"):
-    """Store a game outside tournaments: a copy of the first game of the league."""
+def store_game(here, game_id, league="league", **changes):
+    """Store a game outside tournaments: a copy of the first game of the league, with other values for some fields."""
     with League.open(here.folder / league, create=False) as opened:
         record = opened.record(opened.results()[0].game_id)
-        opened.add_game(replace(record, game_id=game_id))
+        opened.add_game(replace(record, game_id=game_id, **changes))

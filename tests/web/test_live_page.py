@@ -11,6 +11,9 @@ from playwright.sync_api import expect, sync_playwright
 from real_runs import place
 from served import PATIENCE_S, address_in, serving, store_game
 
+from referee.errors import Cause, Evidence
+from referee.records import Fault
+from referee.store.league import League
 from referee.web.views import REPLAY_HIDDEN
 
 pytestmark = [
@@ -92,6 +95,36 @@ def test_details_that_the_reader_opened_stay_open(page, here):
             return [box.firstChild.open, box.textContent];
         }""")
     assert details == [True, "anew"]
+
+
+def test_focus_stays_on_the_link_of_a_game_when_newer_games_appear_above_it(page, here):
+    store_game(here, "focused")
+    with serving(here) as server:
+        page.goto(server.address)
+        expect(state(page)).to_have_text("Live")
+        link = page.get_by_role("main").get_by_role("link", name="focused")
+        link.focus()
+        store_game(here, "above-it")
+        expect(page.get_by_role("main")).to_contain_text("above-it")
+        expect(link).to_be_focused()
+    assert page.problems == []
+
+
+def test_opened_fault_stays_open_when_newer_faults_appear_above_it(page, here):
+    faults = [Fault(0, Cause.TIMEOUT, forfeit=False, move=0, evidence=Evidence(detail="old"))]
+    store_game(here, "fault-1", faults=faults)
+    with League.open(here.folder / "league", create=False) as league:
+        bot = league.record("fault-1").seating[0]
+    with serving(here) as server:
+        page.goto(f"{server.address}bots/{bot}")
+        expect(state(page)).to_have_text("Live")
+        page.locator("details.fault summary").first.click()
+        store_game(here, "fault-2", faults=faults)
+        expect(page.locator("details.fault")).to_have_count(2)
+        opened = page.locator("details.fault[open]")
+        expect(opened).to_have_count(1)
+        expect(opened).to_contain_text("fault-1")
+    assert page.problems == []
 
 
 def test_held_page_stays_as_it_is_until_it_is_resumed(page, here):
