@@ -127,6 +127,22 @@ def test_opened_fault_stays_open_when_newer_faults_appear_above_it(page, here):
     assert page.problems == []
 
 
+def test_page_that_is_opened_in_the_background_keeps_no_connection(page, here):
+    page.add_init_script(
+        "window.isHidden = true;"
+        "Object.defineProperty(document, 'hidden', {get: () => window.isHidden});"
+    )
+    with serving(here) as server:
+        page.goto(server.address)
+        page.wait_for_timeout(1000)
+        expect(state(page)).to_have_text("Connecting")
+        page.evaluate(
+            "window.isHidden = false; document.dispatchEvent(new Event('visibilitychange'))"
+        )
+        expect(state(page)).to_have_text("Live")
+    assert page.problems == []
+
+
 def test_held_page_stays_as_it_is_until_it_is_resumed(page, here):
     with serving(here) as server:
         page.goto(server.address)

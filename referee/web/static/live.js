@@ -32,7 +32,11 @@
   // `charts.js` draws a chart anew if its data has changed.
   Idiomorph.defaults.callbacks.beforeNodeMorphed = (node) => node.tagName !== "FORM" && !node.matches?.("figure.chart > div");
 
-  htmx.createEventSource = (address) => (source = new EventSource(address));
+  htmx.createEventSource = (address) => {
+    source = new EventSource(address);
+    if (document.hidden) source.close(); // opened in the background
+    return source;
+  };
   document.body.addEventListener("htmx:sseOpen", () => setConnection(LIVE));
   document.body.addEventListener("htmx:sseError", () => setConnection(LOST));
   document.body.addEventListener("htmx:sseBeforeMessage", (event) => {
