@@ -43,6 +43,26 @@ def test_chart_is_drawn_anew_only_when_its_data_changes(open_page):
     expect(page.locator("figure.chart svg")).to_have_count(1)
 
 
+def test_old_chart_does_not_stay_in_memory(open_page):
+    page = open_page("/tournaments/cup")
+    expect(page.locator("figure.chart svg")).to_have_count(1)
+    removed = page.evaluate("""async () => {
+        const removed = [];
+        const remove = window.removeEventListener;
+        window.removeEventListener = function (type, ...rest) {
+            removed.push(type);
+            return remove.call(window, type, ...rest);
+        };
+        const script = document.querySelector("figure.chart script");
+        script.textContent = script.textContent.replace("95 %", "94 %");
+        document.dispatchEvent(new Event("htmx:afterSettle"));
+        await new Promise((resolve) => setTimeout(resolve));
+        return removed;
+    }""")
+    assert "resize" in removed
+    expect(page.locator("figure.chart svg")).to_have_count(1)
+
+
 def test_chart_stays_when_the_page_is_updated_in_place(open_page):
     page = open_page("/tournaments/cup")
     expect(page.locator("figure.chart svg")).to_have_count(1)

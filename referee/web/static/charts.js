@@ -5,6 +5,8 @@
 (() => {
   /** The specification that is drawn in each <div>, as text. */
   const drawn = new WeakMap();
+  /** The promise of what Vega has drawn in each <div>. */
+  const views = new WeakMap();
 
   /** Return the configuration of Vega with the colours of the style sheet. */
   function readColours() {
@@ -31,7 +33,8 @@
     }
     drawn.set(place, text);
     place.style.minHeight = `${place.offsetHeight}px`; // so that the page does not jump while the chart is drawn anew
-    vegaEmbed(place, JSON.parse(text), {
+    views.get(place)?.then((view) => view?.finalize()); // otherwise the window keeps the old chart for ever
+    const view = vegaEmbed(place, JSON.parse(text), {
       mode: "vega-lite",
       renderer: "svg",
       actions: false,
@@ -41,6 +44,7 @@
       tooltip: false,
       config,
     }).catch((error) => console.error(error));
+    views.set(place, view);
   }
 
   function drawAll() {
