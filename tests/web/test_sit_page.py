@@ -301,6 +301,34 @@ def test_buttons_are_disabled_until_the_server_replies(sit_down):
     assert server.posts == 1
 
 
+def test_double_click_is_one_decision(sit_down):
+    page, server = sit_down()
+    wait_for_turn(page)
+    box = choices(page).first.bounding_box()
+    number = server.running.number
+    page.mouse.dblclick(box["x"] + 10, box["y"] + 10, delay=100)
+    server.wait_for_action(number)
+    assert wait_for_turn(page)
+    assert server.posts == 1
+
+
+def test_bots_are_not_said_to_start_after_the_first_decision(sit_down):
+    page, server = sit_down("basic", 3, seat=0)
+    wait_for_turn(page)
+    assert server.running.moves == 0
+    page.evaluate("""() => {
+        const said = [];
+        const state = document.getElementById("sit-state");
+        new MutationObserver(() => said.push(state.textContent)).observe(state, { childList: true });
+        window.said = said;
+    }""")
+    choose(page, server, 0)
+    assert wait_for_turn(page)
+    said = page.evaluate("window.said")
+    assert said
+    assert "The bots are being started." not in said
+
+
 def test_lost_connection_is_said_and_the_game_goes_on(sit_down):
     page, server = sit_down(seed=5)
     wait_for_turn(page)

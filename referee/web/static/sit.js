@@ -202,7 +202,7 @@
 
   function turnText(isNewest) {
     if (!game) return "The game is being prepared.";
-    if (!received && !decision) return "The bots are being started.";
+    if (!received && !decision && !decided) return "The bots are being started.";
     if (!decision || (queue.length && isNewest)) return "The bots decide.";
     return isNewest ? `Your decision: ${PROMPTS[linko.phrases.decisions[decision.kind]]}.` : "You must decide.";
   }
@@ -268,6 +268,15 @@
     problem.hidden = text === null;
     if (text !== null && problem.textContent !== text) problem.textContent = text;
   }
+
+  /* Ignore the second click of a double click: the reply to the first one can put a button of the next decision under the pointer. */
+  find("replay").addEventListener(
+    "click",
+    (event) => {
+      if (event.detail > 1 && event.target.closest(".choice")) event.stopPropagation();
+    },
+    true,
+  );
 
   nowButton.addEventListener("click", () => {
     replay.end();
