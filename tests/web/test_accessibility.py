@@ -57,12 +57,26 @@ WIDE_ROW = (
 """The texts of a row of standings after 1,200 games, with wide figures."""
 
 
-def test_standings_fit_into_a_window_of_1280_pixels(open_page):
-    page = open_page("/tournaments/cup", viewport={"width": 1280, "height": 900})
+def widen_standings(page):
+    """Write `WIDE_ROW` into the first row of the standings, and return the region with the table, and the row."""
     standings = page.get_by_role("region", name="Ratings")
     row = standings.locator("tbody tr").first
     for cell, text in zip(row.locator("td").all(), WIDE_ROW, strict=True):
         cell.locator("bdi").evaluate("(node, text) => { node.textContent = text }", text)
+    return standings, row
+
+
+def test_standings_fit_on_paper(open_page):
+    page = open_page("/tournaments/cup", viewport={"width": 980, "height": 700})
+    page.emulate_media(media="print")
+    standings, _ = widen_standings(page)
+    keep_screenshot(page, "standings-on-paper")
+    assert standings.evaluate("node => node.scrollWidth - node.clientWidth") == 0
+
+
+def test_standings_fit_into_a_window_of_1280_pixels(open_page):
+    page = open_page("/tournaments/cup", viewport={"width": 1280, "height": 900})
+    standings, row = widen_standings(page)
     assert standings.evaluate("node => node.scrollWidth - node.clientWidth") == 0
     assert row.locator("bdi").nth(1).evaluate("node => node.getClientRects().length") == 1
 

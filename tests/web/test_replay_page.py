@@ -309,6 +309,23 @@ def test_seat_does_not_see_times_and_faults_of_others(open_page, address):
     expect(page.locator("#replay-log .time").nth(first)).to_have_text("")
 
 
+def test_current_move_is_marked_in_forced_colours(open_page, address):
+    page = open_page(f"{address}#move=3", forced_colors="active")
+    colour = "element => getComputedStyle(element).borderLeftColor"
+    current = page.locator("#replay-log a[aria-current]").evaluate(colour)
+    other = page.locator("#replay-log a:not([aria-current])").first.evaluate(colour)
+    background = page.locator("#replay-log").evaluate(
+        "element => getComputedStyle(element).backgroundColor"
+    )
+    assert other == background
+    assert current != background
+    keys = page.locator(".keys i").evaluate_all(
+        "all => all.map((each) => getComputedStyle(each).backgroundColor)"
+    )
+    assert len(set(keys)) == len(keys)
+    assert background not in keys
+
+
 def test_each_move_is_said(page):
     said = page.locator("#replay-said")
     expect(said).to_have_attribute("aria-live", "polite")

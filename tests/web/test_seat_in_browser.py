@@ -130,6 +130,7 @@ def test_refused_form_keeps_what_was_chosen(open_page, served):
     page.get_by_label("Store the finished game").uncheck()
     page.get_by_role("button", name="Start the game").click()
     expect(page.get_by_role("alert")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_css("border-left-width", "4px")
     expect(page.get_by_label("Your name")).to_have_value("greedy")
     expect(page.get_by_label("Ruleset")).to_have_value("duel")
     expect(page.get_by_label("Store the finished game")).not_to_be_checked()
