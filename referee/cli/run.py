@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 from typing import Annotated
 
 import typer
@@ -39,6 +40,7 @@ from referee.cli.options import (
 )
 from referee.cli.playing import (
     choose_settings,
+    league_options,
     open_new_tournament,
     play_to_end,
     refresh_bots,
@@ -61,7 +63,7 @@ from referee.cli.without_file import (
 from referee.errors import RefereeError, UserError
 from referee.sandbox import Isolation
 from referee.store.league import League
-from referee.tournament.create import Tournament, find_tournament
+from referee.tournament.create import Tournament, find_tournament, plan_extension
 from referee.tournament.create import extend_tournament as add_matches
 
 app = typer.Typer()
@@ -226,6 +228,7 @@ def extend(
         store.lock(),
     ):
         tournament = find_tournament(store, name)
+        _check_can_extend(store, tournament, matches)
         check_cores(settings.place, tournament.config)
         for bot in tournament.bots.values():
             roster_of(store).spec(bot)  # raises for a missing bot before the extension is stored
@@ -237,6 +240,19 @@ def extend(
         seed = secrets.token_bytes(deals.SEED_SIZE)
         longer = add_matches(store, tournament, matches, seed=seed, now_us=now_us())
         play_to_end(store, longer, under, interrupts, settings)
+
+
+def _check_can_extend(store: League, tournament: Tournament, matches: int) -> None:
+    """Raise UserError if these matches cannot be added, before bots are built. For a ladder, name the command that plays more games."""
+    if tournament.config.ladder is not None:
+        [stage] = tournament.config.stages
+        chosen = ("--ruleset", stage.ruleset.name, "--seats", str(stage.seats))
+        options = (*chosen, *league_options(store.folder, store.db))
+        raise UserError(
+            f"{tournament.name}: it is a ladder, which cannot be extended; for more games:"
+            f" {shlex.join(['referee', 'ladder', 'run', *options])}"
+        )
+    plan_extension(tournament, matches)
 
 
 def _select_isolation_again(

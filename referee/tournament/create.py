@@ -389,6 +389,25 @@ def extend_tournament(
         seed: a new secret seed for the new games, 32 bytes.
         now_us: microseconds since 1970-01-01 UTC.
 
+    Raises the errors of `plan_extension`.
+    """
+    added = plan_extension(tournament, matches)
+    terms = replace(
+        tournament.parts[0].terms,
+        seed=deals.seed_digest(seed),
+        schedule=digest_schedule(added),
+    )
+    league.add_extension(
+        tournament.name,
+        NewExtension(now_us, matches, added[0].match, seed, terms.commitment, terms.text),
+        added,
+    )
+    return find_tournament(league, tournament.name)
+
+
+def plan_extension(tournament: Tournament, matches: int) -> tuple[ScheduledGame, ...]:
+    """Return the games that an extension by `matches` would add; see `extend_tournament`.
+
     Raises UserError in these cases:
 
     - The tournament is a ladder, or may still stop early.
@@ -399,11 +418,7 @@ def extend_tournament(
     config = tournament.config
     assert config.lanes is not None  # noqa: S101 - `create_tournament` sets the lanes
     if config.ladder is not None:
-        [stage] = config.stages
-        raise UserError(
-            f"{config.name}: it is a ladder, which cannot be extended; for more games:"
-            f" referee ladder run --ruleset {stage.ruleset.name} --seats {stage.seats}"
-        )
+        raise UserError(f"{config.name}: it is a ladder, which cannot be extended")
     if tournament.may_stop:
         raise UserError(
             f"{config.name}: its games decide when it stops, so it cannot be extended before its end:"
@@ -428,17 +443,7 @@ def extend_tournament(
         )
     except ValueError as error:
         raise UserError(f"{config.name}: it cannot be extended: {error}") from error
-    terms = replace(
-        tournament.parts[0].terms,
-        seed=deals.seed_digest(seed),
-        schedule=digest_schedule(added),
-    )
-    league.add_extension(
-        config.name,
-        NewExtension(now_us, matches, added[0].match, seed, terms.commitment, terms.text),
-        added,
-    )
-    return find_tournament(league, config.name)
+    return added
 
 
 def _stored_parts(row: StoredTournament, extensions: Sequence[StoredExtension]) -> tuple[Part, ...]:

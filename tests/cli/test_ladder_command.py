@@ -6,6 +6,7 @@ import re
 import pytest
 from real_runs import SAMPLE_BOTS, place
 
+from referee.cli import run as cli_run
 from referee.cli.ladder import make_ladder
 from referee.errors import UserError
 from referee.store.league import League
@@ -67,7 +68,7 @@ def test_command_that_mends_the_number_of_bots_means_the_same_league(league, bot
 
 
 @pytest.mark.extended("plays two ladders")
-def test_ladder_ends_in_time_counts_in_the_ratings_and_is_verified(tmp_path):
+def test_ladder_ends_in_time_counts_in_the_ratings_and_is_verified(tmp_path, monkeypatch):
     with place(tmp_path) as here:
         bots = [SAMPLE_BOTS / name for name in ("random", "greedy", "bait")]
         options = ("--ruleset", "duel", "--seats", "2", "--matches", "1")
@@ -98,3 +99,10 @@ def test_ladder_ends_in_time_counts_in_the_ratings_and_is_verified(tmp_path):
         assert here.referee("tournament", "export", "ladder-duel").returncode == 0
         assert here.referee("verify", "ladder-duel.zip").returncode == 0
         assert here.referee("verify").returncode == 0
+        monkeypatch.setattr(cli_run, "refresh_bots", None)  # refused before bots are built
+        (here.folder / "league").rename(here.folder / "other")
+        words = ("tournament", "extend", "ladder-duel", "--matches", "1", "--league", "other")
+        assert here.referee(*words).stderr == (
+            "referee: ladder-duel: it is a ladder, which cannot be extended; for more games:"
+            " referee ladder run --ruleset duel --seats 2 --league other\n"
+        )

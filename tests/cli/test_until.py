@@ -11,6 +11,7 @@ from real_runs import SEED, place, read_until
 from strangers import ask_a_stranger
 
 from referee import deals
+from referee.cli import run as cli_run
 from referee.store.league import League
 from referee.tournament import archive_format
 
@@ -168,7 +169,8 @@ def test_extension_of_a_stopped_tournament_is_played_completely(here, copy):
     assert here.referee("verify", "./longer.zip").returncode == 0
 
 
-def test_tournament_cannot_be_extended_before_it_has_stopped(here, copy):
+def test_tournament_cannot_be_extended_before_it_has_stopped(here, copy, monkeypatch):
+    monkeypatch.setattr(cli_run, "refresh_bots", None)  # refused before bots are built
     with here.database(copy) as database:
         database.execute("UPDATE tournaments SET finished_at_us = NULL, stopped_after = NULL")
     done = here.referee("tournament", "extend", "cup", "--matches", "1", "--league", copy)
