@@ -188,7 +188,7 @@ def refresh_bots(
 ) -> None:
     """Build bots of a stored tournament again if that is needed; see `Workshop.refresh`. On a cluster, its workers do that instead.
 
-    Raises UserError if a bot cannot be built, and typer.Exit after a signal.
+    Raises UserError if a bot cannot be built, and typer.Exit after a signal. Then this function first prints how to go on.
     """
     if settings.place is not None:
         return
@@ -204,6 +204,10 @@ def refresh_bots(
     try:
         uvloop.run(refresh())
     except asyncio.CancelledError:
+        settings.out.print(
+            "Interrupted before all bots were checked and built. To go on, run this command again.",
+            soft_wrap=True,
+        )
         raise typer.Exit(INTERRUPTED) from None
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import typer
-from real_runs import BIN, SAMPLE_BOTS, SEED, place
+from real_runs import BIN, PATIENCE_S, SAMPLE_BOTS, SEED, place
 
 from referee.cli import playing
 from referee.cli.app import app
@@ -34,6 +36,7 @@ from referee.reports.statistics import (
 )
 from referee.reports.tournament_rows import StatusRow, TournamentRow
 from referee.reports.verdicts import TransitivityRow
+from referee.roster.roster import Roster
 from referee.store.league import League
 
 GAMES = 12
@@ -124,6 +127,20 @@ def test_interrupted_run_prints_json_too(here, monkeypatch):
     assert done.returncode == 130
     assert json.loads(done.stdout)["finished"] is False
     assert done.stderr.splitlines()[-1].startswith("Interrupted. To resume: referee tournament res")
+
+
+def test_interrupt_while_bots_are_built_again_is_reported(here, monkeypatch):
+    async def refresh(*_):
+        signal.raise_signal(signal.SIGINT)
+        await asyncio.sleep(PATIENCE_S)
+
+    monkeypatch.setattr(Roster, "refresh", refresh)
+    done = here.referee("tournament", "extend", "cup", "--matches", "1")
+    assert (done.returncode, done.stderr) == (130, "")
+    assert done.stdout == (
+        "Interrupted before all bots were checked and built. To go on, run this command again.\n"
+    )
+    assert json.loads(checked_output(here, "tournament", "status", "cup", "--json"))["finished"]
 
 
 @pytest.mark.parametrize(
