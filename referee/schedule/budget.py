@@ -162,7 +162,8 @@ class _Price:
         if self.unit is Unit.GAMES:
             return sum(games)
         lasting_us = sum(n * each_us for n, each_us in zip(games, self.durations_us, strict=True))
-        return lasting_us / self.workers / _MINUTE_US
+        # with more workers than games, the tournament still takes as long as its longest game
+        return max(lasting_us / self.workers, *self.durations_us) / _MINUTE_US
 
     def describe(self, stages: Sequence[Stage]) -> str:
         """Return the price of the stages with its unit, for a message."""

@@ -32,5 +32,19 @@ def test_minutes_are_shared_by_the_workers(minutes, rounds):
     assert [stage.matches for stage in bought] == [rounds]
 
 
+def test_no_budget_is_shorter_than_a_game_however_many_workers_there_are():
+    pace = SimpleNamespace(game_us=lambda _ruleset, _seats: 600_000_000)
+    stages = [Stage(RULESETS["duel"], 2, 0)]
+
+    def buy(minutes):
+        return spend(
+            Budget(Unit.MINUTES, minutes), stages, BOTS, workers=100, pace=pace, most_games=1000
+        )
+
+    with pytest.raises(ValueError, match="the tournament needs about 10 minutes for 4 games"):
+        buy(9)
+    assert [stage.games(BOTS) for stage in buy(10)] == [96]
+
+
 def test_only_a_stage_with_challengers_has_games_of_a_challenger():
     assert Stage(RULESETS["basic"], 3, 2).most_games(BOTS) == (0, 2 * 3 * 3)
