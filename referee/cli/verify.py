@@ -99,8 +99,9 @@ def _verify_archive(path: Path) -> None:
     else:
         are_all = len(secret) == len(archived.parts)
         decks = "for their decks" if are_all else f"the decks of {_list_parts(secret)}"
+        seeds = "the seed is" if len(secret) == 1 else "the seeds are"
         console.print(
-            f"{name}: {games} games verified, except {decks}: the seed is still secret.\n{_UNFINISHED}",
+            f"{name}: {games} games verified, except {decks}: {seeds} still secret.\n{_UNFINISHED}",
             soft_wrap=True,
         )
     for number, part in enumerate(archived.parts):
@@ -147,10 +148,12 @@ def export(
         archive = archive_of(store, roster_of(store), name)
     _write(path, archive.data)
     of_all = "" if archive.played == archive.games else f" of {archive.games}"
-    seed = "with the seed" if archive.has_seed else "without the seed, which is still secret"
+    is_one = len(archive.secret) == 1
+    which = f"which {'is' if is_one else 'are'} still secret"
+    seed = "with the seed" if archive.has_seed else f"without the seed{'s' * (not is_one)}, {which}"
     if archive.has_seed and archive.secret:
-        named = _list_parts(archive.secret)
-        seed = f"with the seed, but without that of {named}, which is still secret"
+        those = "that" if is_one else "those"
+        seed = f"with the seed, but without {those} of {_list_parts(archive.secret)}, {which}"
     console.print(
         f"{path}: {archive.played}{of_all} games of {name}, {seed}; {len(archive.data)} bytes,"
         f" SHA-256 {hashlib.sha256(archive.data).hexdigest()}",

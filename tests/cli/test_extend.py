@@ -171,8 +171,20 @@ def test_extension_that_is_finished_first_has_its_decks_verified(here, database)
     )
     forget(database, 30)
     done = here.referee("tournament", "export", "cup", "--league", "copy", "--output", "part.zip")
-    told = "28 of 30 games of cup, with the seed, but without that of the planned schedule, extension 2, which is"
+    told = "28 of 30 games of cup, with the seed, but without those of the planned schedule, extension 2, which are still"
     assert told in done.stdout
+    done = here.referee("verify", "./part.zip")
+    assert done.stdout.startswith(
+        "cup: 28 of 30 games verified, except the decks of the planned schedule, extension 2: the seeds are still secret.\n"
+    )
+    forget(database, 13)
+    database.execute("UPDATE extensions SET finished_at_us = NULL")
+    done = here.referee("tournament", "export", "cup", "--league", "copy", "--output", "part.zip")
+    assert "11 of 30 games of cup, without the seeds, which are still secret;" in done.stdout
+    done = here.referee("verify", "./part.zip")
+    assert done.stdout.startswith(
+        "cup: 11 of 30 games verified, except for their decks: the seeds are still secret.\n"
+    )
 
 
 SPOILT = {
