@@ -79,10 +79,15 @@ def _check_stages(value: object) -> object:
     return value
 
 
-def _check_until(value: object) -> object:
-    if not isinstance(value, Mapping):
-        raise ValueError(f"must be a table, such as {{ margin = {MARGIN} }}")  # noqa: TRY004 - for pydantic
-    return value
+def _require_table(example: str) -> BeforeValidator:
+    """Return a validator that refuses a value that is no table, and gives an example."""
+
+    def check(value: object) -> object:
+        if not isinstance(value, Mapping):
+            raise ValueError(f"must be a table, such as {example}")  # noqa: TRY004 - for pydantic
+        return value
+
+    return BeforeValidator(check)
 
 
 def _make_budget_table(value: object) -> object:
@@ -90,7 +95,7 @@ def _make_budget_table(value: object) -> object:
     if isinstance(value, Mapping):
         return value
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError("must be a whole number of games, or a table")  # noqa: TRY004 - for pydantic
+        raise ValueError("must be a whole number of games, or a table, such as { minutes = 10 }")  # noqa: TRY004 - for pydantic
     if value < 1:
         raise ValueError("must be at least 1")
     if value > MAX_GAMES:
@@ -279,7 +284,7 @@ class TournamentFile(StageTable):
         | None
     ) = None
     """The size of the tournament, instead of `matches`; a plain number is a number of games."""
-    until: Annotated[UntilTable, BeforeValidator(_check_until)] | None = None
+    until: Annotated[UntilTable, _require_table(f"{{ margin = {MARGIN} }}")] | None = None
     """The condition under which the tournament stops early; None: it never does."""
     seed: Annotated[str, AfterValidator(_check_seed), text_schema(_SEED)] | None = None
     show_names: bool = False
@@ -294,7 +299,7 @@ class TournamentFile(StageTable):
     """Whether bots may compute while others decide."""
     max_processes: Annotated[int, Field(ge=1, le=100_000)] = 64
     isolation: Annotated[Rung, Field(strict=False)] | None = None
-    clocks: ClocksTable = ClocksTable()
-    faults: FaultsTable = FaultsTable()
-    limits: LimitsTable = LimitsTable()
+    clocks: Annotated[ClocksTable, _require_table("{ decision = 2 }")] = ClocksTable()
+    faults: Annotated[FaultsTable, _require_table("{ max_strikes = 5 }")] = FaultsTable()
+    limits: Annotated[LimitsTable, _require_table("{ memory_mib = 512 }")] = LimitsTable()
     """The highest limits that the manifest of a bot may set."""

@@ -235,11 +235,11 @@ BAD = {
     ),
     "half a game": (
         GOOD.replace("matches = 2", "budget = 9.5"),
-        "budget: must be a whole number of games, or a table",
+        "budget: must be a whole number of games, or a table, such as { minutes = 10 }",
     ),
     "yes for a budget": (
         GOOD.replace("matches = 2", "budget = true"),
-        "budget: must be a whole number of games, or a table",
+        "budget: must be a whole number of games, or a table, such as { minutes = 10 }",
     ),
     "no games": (GOOD.replace("matches = 2", "budget = 0"), "budget: must be at least 1"),
     "a budget of nothing": (
@@ -374,7 +374,22 @@ BAD = {
         GOOD + '[clocks]\ngame_start = "10s"\n',
         "clocks.game_start: must be a number",
     ),
-    "clocks that are no table": (GOOD + "clocks = 5\n", "clocks: must be a table"),
+    "clocks that are no table": (
+        GOOD + "clocks = 5\n",
+        "clocks: must be a table, such as { decision = 2 }",
+    ),
+    "several clocks": (
+        GOOD + "[[clocks]]\ndecision = 1\n",
+        "clocks: must be a table, such as { decision = 2 }",
+    ),
+    "several faults": (
+        GOOD + "[[faults]]\n",
+        "faults: must be a table, such as { max_strikes = 5 }",
+    ),
+    "several limits": (
+        GOOD + "[[limits]]\n",
+        "limits: must be a table, such as { memory_mib = 512 }",
+    ),
     "no strikes": (GOOD + "[faults]\nmax_strikes = 0\n", "faults.max_strikes: must be at least 1"),
     "negative forfeits": (
         GOOD + "[faults]\nsuspend_after = -1\n",
