@@ -61,7 +61,7 @@ def test_locks_of_a_probe_stay_when_a_probe_that_began_before_it_ends(tmp_path):
         with ExitStack() as other_probe:
             _hold_locks(other_probe, first)
             _hold_locks(stack, shared)
-        script = f"from referee.sandbox import probe_programs; print(*probe_programs._try_locks({str(shared)!r})[1], sep='\\n')"
+        script = f"from referee.sandbox import probe_programs; probe_programs._NOTICE_LIMIT_S = 0; print(*probe_programs._try_locks({str(shared)!r})[1], sep='\\n')"
         noticed = subprocess.run(
             [sys.executable, "-c", script], capture_output=True, text=True, check=True
         ).stdout.splitlines()
@@ -70,6 +70,25 @@ def test_locks_of_a_probe_stay_when_a_probe_that_began_before_it_ends(tmp_path):
         for name in ("a shared file", "/dev/null", "an eventfd")
         for how in ("flock", "fcntl")
     ]
+
+
+def test_referee_that_writes_late_is_noticed(tmp_path):
+    script = """
+import os, subprocess, sys
+from referee.sandbox import probe_programs
+
+shared = sys.argv[1]
+file = os.open(shared, os.O_RDONLY)
+with subprocess.Popen(["sh", "-c", 'sleep 1; echo >> "$0"', shared]):
+    print(probe_programs._notices_by_signal(file, shared))
+    os.close(file)  # the writer waits for the end of the lease
+"""
+    shared = tmp_path / "shared"
+    shared.touch()
+    done = subprocess.run(
+        [sys.executable, "-c", script, shared], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "True\n"
 
 
 class Kernel:
