@@ -50,17 +50,24 @@ def place(tmp_path):
 
 
 @pytest.fixture
-def launch(launcher, place):
+async def launch(launcher, place):
+    """Launch programs. They are killed at the end, also if the test has failed before it kills them."""
+    programs = []
+
     async def launch(*command, **more):
-        return await launcher.launch(
+        program = await launcher.launch(
             command,
             folder=place / "own",
             environment={**PATH, "HOME": str(place / "scratch")},
             access=more.pop("access", Access(scratch=place / "scratch", link=place / "link")),
             **more,
         )
+        programs.append(program)
+        return program
 
-    return launch
+    yield launch
+    for program in programs:
+        await program.kill()
 
 
 @pytest.fixture
