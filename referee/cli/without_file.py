@@ -167,7 +167,7 @@ def check_new(file: Path) -> None:
 
 
 def save_file(file: Path, content: Mapping[str, Any], config: TournamentConfig) -> None:
-    """Write a tournament file. The folders of its bots are relative to the folder of the file.
+    """Write a tournament file, which only the user can read if it has a seed. The folders of its bots are relative to the folder of the file.
 
     Args:
         file: a new file.
@@ -179,7 +179,10 @@ def save_file(file: Path, content: Mapping[str, Any], config: TournamentConfig) 
     bots = [_describe(entry, file.parent.resolve()) for entry in config.bots]
     lists = {"challengers": bots[: config.challengers], "bots": bots[config.challengers :]}
     moved = {key: lists.get(key, value) for key, value in content.items()}
-    opened = file.open("x", encoding="utf-8")
+    # until the last game is played, the seed is secret
+    mode = 0o666 if config.seed is None else 0o600
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    opened = open(descriptor, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - closed below
     try:
         with opened:
             opened.write(toml_file.write(moved))

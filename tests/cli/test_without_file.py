@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from real_runs import SAMPLE_BOTS, place
+from real_runs import SAMPLE_BOTS, SEED, place
 from tournament.config_files import FakePace, with_bots
 
 from referee import toml_file
@@ -62,6 +62,17 @@ def test_folder_beside_the_saved_file_is_written_with_a_slash(here):
     config, content = read_arguments(("./ann", "./bob"), DUEL, (), PACE)
     save_file(here / "cup.toml", content, config)
     assert 'bots = ["./ann", "./bob"]' in (here / "cup.toml").read_text()
+
+
+@pytest.mark.parametrize(("settings", "mode"), [((), 0o644), ((f"seed={SEED}",), 0o600)])
+def test_only_the_user_can_read_a_saved_file_with_a_seed(here, settings, mode):
+    before = os.umask(0o022)
+    try:
+        config, content = read_arguments(("./ann", "./bob"), DUEL, settings, PACE)
+        save_file(here / "cup.toml", content, config)
+    finally:
+        os.umask(before)
+    assert (here / "cup.toml").stat().st_mode & 0o777 == mode
 
 
 def test_file_saved_through_a_link_names_the_folders_of_its_bots(here):
