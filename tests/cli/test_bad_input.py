@@ -436,7 +436,7 @@ def test_league_without_its_copy_of_a_bot_is_refused(here):
 
 
 def test_tournament_with_a_changed_copy_resumes_after_the_folder_is_submitted_again(here):
-    slow = here.bot("slow", SLOW)
+    slow = here.bot("slow", SLOW.replace("0.1", "0.01"))
     kill_tournament(here, slow)
     [copied] = here.folder.glob("league/bots/slow/*/bot/bot.py")
     copied.chmod(0o644)
