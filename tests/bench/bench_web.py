@@ -31,6 +31,7 @@ from records import tournament
 from referee.store.league import League
 from referee.tournament.config import canonical_json
 from referee.tournament.config_reader import load_tournament
+from referee.tournament.terms import Terms
 
 REFEREE = Path(sys.executable).with_name("referee")
 ROUNDS = 5
@@ -90,7 +91,11 @@ def serving(league: Path):
 
 def pages(folder: Path, games: int = 100_000) -> None:
     config = canonical_json(load_tournament(write_large_file(folder, games)))
-    bench_hundred_thousand.tournament = lambda: replace(tournament(), config=config)
+    terms = Terms(
+        seed="0" * 64, configuration="0" * 64, bots="0" * 64, schedule="0" * 64
+    )  # no page compares these digests
+    stored = replace(tournament(), config=config, terms=terms.text, commitment=terms.commitment)
+    bench_hundred_thousand.tournament = lambda: stored
     with League.open(folder / "many", create=True) as league:
         bench_hundred_thousand.fill(league, games)
     for page in PAGES:
