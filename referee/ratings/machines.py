@@ -15,6 +15,9 @@ from scipy import sparse
 from referee.ratings.intervals import Certainty, Estimate, Resampling, incidence
 from referee.result_columns import NOBODY, Flags, Floats, Ints, ResultColumns
 
+_NEGLIGIBLE = 1e-9
+"""Smaller numbers in computations with 0 and 1 come only from rounding."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineFigures:
@@ -29,7 +32,8 @@ class MachineFigures:
     forfeits: int
     """Number of games on the machine that the bot forfeited."""
     matches: int
-    """Number of matches in which the bot played on this machine and on another one. Only these count for `lead`.
+    """Number of matches in which the bot played on this machine and on another one; 0 if the seat of the bot decided whether it
+    played on this machine.
 
     Games in which any bot forfeited do not count. A suspended bot forfeits all its further games, and would look bad on the machine
     that plays them.
@@ -37,10 +41,9 @@ class MachineFigures:
     lead: Estimate | None
     """How many more points per game the bot gets on this machine than on other machines; None if `matches` is 0.
 
-    It is a weighted mean over the matches that count. The value of a match is the mean points of the bot in its games on
-    this machine, minus its mean points in its games on other machines. The weight is h o / (h + o) for h games on this
-    machine and o games on others; see `_leads_on_machines`. Before that, the mean points of the seat are subtracted
-    from each score, because a machine may play some seatings more often than others."""
+    It is the slope of a linear regression with an intercept for each match and for each seat of the bot; see `_leads_on_machines`.
+    A machine may play some seatings more often than others. So without the intercepts of the seats, a bot that plays seat 0
+    well would seem to do better on a machine."""
 
 
 def machine_figures(results: ResultColumns) -> tuple[MachineFigures, ...]:
@@ -56,15 +59,15 @@ def machine_figures(results: ResultColumns) -> tuple[MachineFigures, ...]:
 def _estimate_machines(results: ResultColumns) -> Iterator[MachineFigures]:
     """Yield the figures bot by bot."""
     sound = np.logical_not(results.forfeited.any(axis=1))
-    points = _points_beyond_the_seat(results, sound)
     resampling = Resampling.from_matches(results.matches)
     for name, (game, seat) in zip(results.bots, _list_seats(results), strict=True):
         machines, machine = np.unique(results.machine[game], return_inverse=True)
         forfeits = np.bincount(machine, results.forfeited[game, seat], len(machines))
         counts = sound[game]
         leads = _leads_on_machines(
-            results.match[game[counts]],
-            points[game[counts], seat[counts]],
+            results,
+            game[counts],
+            seat[counts],
             machine[counts, None] == np.arange(len(machines)),
             resampling,
         )
@@ -95,47 +98,62 @@ def _list_seats(results: ResultColumns) -> list[tuple[Ints, Ints]]:
     return [(game[part], seat[part]) for part in parts]
 
 
-def _points_beyond_the_seat(results: ResultColumns, sound: Flags) -> Floats:
-    """Return the (G, S) points of each seat beyond the mean points of this seat.
-
-    The mean is taken over all games without a forfeit at tables of the same size.
-
-    Args:
-        results: the games.
-        sound: (G,) True for a game without a forfeit. The points of other games are not changed.
-    """
-    points = results.score.astype(np.float64)
-    sizes = np.where(sound, results.seats, 0)
-    for size in np.unique(sizes[sound]).tolist():
-        points[sizes == size] -= points[sizes == size].mean(axis=0)
-    return points
-
-
 def _leads_on_machines(
-    match: Ints, points: Floats, here: Flags, resampling: Resampling
+    results: ResultColumns, game: Ints, seat: Ints, here: Flags, resampling: Resampling
 ) -> tuple[list[int], list[Estimate]]:
     """Return for each of K machines the number of matches that count, and the lead of a bot; see `MachineFigures`.
 
-    The lead is the slope of a linear regression with an intercept for each match. The regression explains the points of
-    the bot by the machine of the game: 1 for this machine, 0 for another one. The slope is the weighted mean that
-    `MachineFigures.lead` describes. It is NaN for a machine without a match that counts.
+    The lead is the slope of a linear regression with an intercept for each match and for each seat of the bot. Seats of tables
+    of different sizes have different intercepts. The regression explains the points of the bot by the machine of the
+    game: 1 for this machine, 0 for another one. It is NaN for a machine without a match that counts.
+
+    The weight of a match is the sum of the squares of what the intercepts do not explain of this 0 or 1. Perhaps only a few
+    matches have a large weight: those in which a seat was not on its usual machine. So the interval is that of a figure from
+    m - t matches: m is the number of matches of equal weight that would give the lead the same uncertainty, and t is the number
+    of table sizes, because the intercepts of the seats have as many degrees of freedom as one match of each size.
 
     Args:
-        match: (N,) the match of each game of the bot in which no bot forfeited.
-        points: (N,) the points of the bot in each game; see `_points_beyond_the_seat`.
+        results: the games of all bots.
+        game: (N,) the row number of each game of the bot in which no bot forfeited.
+        seat: (N,) the seat of the bot in each game.
         here: (N, K) for each game, True in the column of the machine that played it.
         resampling: resamples of all matches.
     """
-    own, place = np.unique(match, return_inverse=True)
+    own, place = np.unique(results.match[game], return_inverse=True)
     by_match = incidence(place, len(own))
-    centred = here - (by_match @ here / by_match.sum(axis=1)[:, None])[place]
-    products = np.asarray(by_match @ (centred * points[:, None]))
-    squares = np.asarray(by_match @ centred**2)
-    sums = sparse.csr_array(np.concatenate([products, squares], axis=1))
-    drawn = resampling.sums(incidence(own, len(resampling.group)) @ sums)  # (B, 2 K)
-    above, below = np.split(drawn, 2, axis=1)
-    matches = (squares > 0).sum(axis=0)
+    size = (results.bot[game] != NOBODY).sum(axis=1)
+    chair = size * results.bot.shape[1] + seat
+    values = np.column_stack([here, results.score[game, seat]]).astype(np.float64)
+    rest = _subtract_intercepts(values, place, chair)
+    machine, points = rest[:, :-1], rest[:, -1:]
+    machine[np.abs(machine) < _NEGLIGIBLE] = 0
+    squares = np.asarray(by_match @ machine**2)
+    whole = squares.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):  # perhaps no match counts
-        values, leads = products.sum(axis=0) / squares.sum(axis=0), above / below
-    certainty = Certainty(matches.astype(np.float64))
-    return matches.tolist(), certainty.mean_intervals(values, leads)
+        leads = (machine * points).sum(axis=0) / whole
+        errors = by_match @ (machine * (points - machine * leads)) / whole
+        equal = whole**2 / (squares**2).sum(axis=0)
+    drawn = resampling.sums(incidence(own, len(resampling.group)) @ sparse.csr_array(errors))
+    played = by_match @ here
+    both = (played > 0) & (played < np.bincount(place)[:, None])
+    matches = (both & (squares > 0)).sum(axis=0)
+    certainty = Certainty(equal - len(np.unique(size)))
+    return matches.tolist(), certainty.mean_intervals(leads, drawn)
+
+
+def _subtract_intercepts(values: Floats, match: Ints, chair: Ints) -> Floats:
+    """Return the part of values that a linear regression with an intercept for each match and each chair does not explain.
+
+    Args:
+        values: (N, F) the values of each game, for F regressions.
+        match: (N,) the match of each game, counted from 0 without gaps.
+        chair: (N,) a number for the size of the table and the seat of the bot.
+    """
+    by_match = incidence(match, match.max(initial=-1) + 1)
+    chairs, number = np.unique(chair, return_inverse=True)
+    columns = np.column_stack([values, np.eye(len(chairs))[number]])
+    columns -= (by_match @ columns / np.bincount(match)[:, None])[match]
+    values, inputs = np.split(columns, [values.shape[1]], axis=1)
+    normal = inputs.T @ inputs, inputs.T @ values  # much faster than a fit to the long `inputs`
+    rest: Floats = values - inputs @ np.linalg.lstsq(*normal, rcond=_NEGLIGIBLE)[0]
+    return rest

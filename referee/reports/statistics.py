@@ -134,13 +134,13 @@ class MachineRow:
     """Number of games of the bot on the machine."""
     forfeits: Annotated[int, Column("forfeits", right=True)]
     matches: Annotated[int, Column("matches", right=True, drop=3)]
-    """Number of matches in which the bot played on this machine and on another one. Games in which any bot forfeited do
-    not count."""
+    """Number of matches in which the bot played on this machine and on another one; 0 if the seat of the bot decided whether it
+    played on this machine. Games in which any bot forfeited do not count."""
     points_more: Annotated[
         Estimate | None, Column("points more [95 %]", right=True, show=estimate(2), interval=True)
     ]
-    """A weighted mean over these matches. The value of a match is the mean points of the bot in its games on this machine
-    minus those in its games on other machines; see `MachineFigures.lead`. None if `matches` is 0."""
+    """How many more points per game the bot gets on this machine than on other machines, in the same matches and seats; see
+    `MachineFigures.lead`. None if `matches` is 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
