@@ -41,6 +41,8 @@ _NEAR_LIMIT_BYTES = 1 << 20
 """In version 1, the referee assumes that a cgroup has reached its limit if its peak is above the limit minus this value. The
 last request for memory before a kill is at most eight pages. It fails, so it is not added to the peak, and the peak can
 stay slightly below the limit."""
+_NUMBERS = itertools.count(1)
+"""The numbers in the names of cgroups. All objects of a process share them, because the names have no other part that differs."""
 _REMOVAL_LIMIT_S = 2.0
 _TCP_BYTES = 64 << 20
 """The limit for the buffers of TCP sockets in version 1. Only version 2 counts these buffers as memory."""
@@ -172,7 +174,6 @@ class Cgroups:
 
     def __init__(self, hierarchies: tuple[Hierarchy, ...]) -> None:
         self._hierarchies = hierarchies
-        self._numbers = itertools.count(1)
         self._name = _name_for(os.getpid())
         for hierarchy in hierarchies:
             _remove_abandoned(hierarchy.folder)
@@ -197,7 +198,7 @@ class Cgroups:
 
     def create(self, limits: Limits) -> Cgroup:
         """Create a cgroup with limits. Raises VoidGame if the kernel refuses the cgroup or a limit."""
-        name = f"{self._name}{next(self._numbers)}"
+        name = f"{self._name}{next(_NUMBERS)}"
         parts: list[Hierarchy] = []
         cgroup = Cgroup(parts)
         try:

@@ -85,11 +85,17 @@ def test_cgroup_of_version_1_limits_swap_and_tcp_buffers_too(tmp_path):
     }
 
 
+def test_cgroups_of_two_objects_have_different_names(version_2):
+    """In the process of a Dask worker, each tournament has an object."""
+    first, second = Cgroups.find(version_2), Cgroups.find(version_2)
+    assert first.create(Limits()).procs_files != second.create(Limits()).procs_files
+
+
 def test_cgroup_of_a_killed_referee_is_removed(version_2, tmp_path):
     cgroups = Cgroups.find(version_2)
     cgroups.create(Limits())
     parent = tmp_path / "cgroup" / "user.slice"
-    [mine] = parent.glob("referee-*-1")
+    [mine] = parent.glob("referee-*")
     gone = mine.with_name(re.sub(r"^(referee-\d+-\d+)-\d+-", r"\1-1-", mine.name))
     mine.rename(gone)
     second = cgroups.create(Limits())
