@@ -136,8 +136,9 @@ def places(count: int | None, folder: Path) -> list[Place]:
 
     Args:
         count: the number of workers; None for one per core. With more workers than cores, workers share cores.
-        folder: see `Place`.
+        folder: the folder for copies of bots; a relative one is made absolute.
     """
+    folder = folder.resolve()  # bots start in other working directories
     cores = sorted(os.sched_getaffinity(0))
     numbers = range(len(cores) if count is None else count)
     return [Place(frozenset({cores[number % len(cores)]}), folder) for number in numbers]

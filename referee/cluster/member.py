@@ -41,7 +41,7 @@ class Place:
     cores: frozenset[int]
     """The CPU cores for the games of this worker; empty for all cores."""
     folder: Path
-    """The folder for copies of bots. All Dask workers of a user on this machine can share it."""
+    """The folder for copies of bots, as an absolute path. All Dask workers of a user on this machine can share it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

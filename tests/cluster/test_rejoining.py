@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from pathlib import Path
 
 import pytest
 from distributed.comm.core import CommClosedError
@@ -129,6 +130,13 @@ async def test_workers_of_two_containers_have_different_names(nannies, tmp_path,
         async with asyncio.timeout(10):
             await running
     assert len({nanny.name for nanny in nannies}) == 4
+
+
+def test_folder_for_copies_of_bots_is_absolute(tmp_path, monkeypatch):
+    """A bot starts in another working directory, where a relative path names nothing."""
+    monkeypatch.chdir(tmp_path)
+    [place] = places(1, Path("copies"))
+    assert place.folder == tmp_path / "copies"
 
 
 async def start_workers(folder):
