@@ -31,7 +31,7 @@ from referee.sandbox.start import (
 )
 
 _EXIT_LIMIT_S = 2.0
-"""How long to wait until a killed sandbox is gone."""
+"""How long to wait until a sandbox is gone that was killed or could not be set up."""
 _MESSAGE_BYTES = 500
 """How many bytes of bubblewrap's own error output are put into an error message."""
 
@@ -252,15 +252,24 @@ class SandboxedProgram:
         """
         if line.startswith("refused "):
             return parse_failure(line.removeprefix("refused "), program)
-        assert self._bubblewrap.stderr is not None  # noqa: S101 - it was started with pipes
-        errors = self._bubblewrap.stderr
-        text = line or (await errors.read(_MESSAGE_BYTES)).decode("utf-8", "replace")
+        text = line or await self._read_errors()
         if not text.strip():
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._bubblewrap.wait(), _EXIT_LIMIT_S)
             code = self._bubblewrap.returncode
             text = f"bubblewrap printed no reason; its exit code is {code}"
         return void_game(f"the sandbox cannot be set up: {text.strip()}")
+
+    async def _read_errors(self) -> str:
+        """Return the beginning of what bubblewrap prints until it ends. It prints a message in several parts."""
+        errors = self._bubblewrap.stderr
+        assert errors is not None  # noqa: S101 - it was started with pipes
+        printed = b""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_EXIT_LIMIT_S):
+                while part := await errors.read(_MESSAGE_BYTES - len(printed)):
+                    printed += part
+        return printed.decode("utf-8", "replace")
 
     def _find_init(self) -> psutil.Process | None:
         """Return process 1 of the sandbox; None if it does not exist. Raises OSError if processes cannot be listed."""

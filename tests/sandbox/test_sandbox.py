@@ -336,6 +336,23 @@ async def test_sandbox_that_cannot_be_set_up_voids_the_game(place):
         await launcher.launch(["true"], folder=place / "own", environment={})
 
 
+async def test_reason_that_bubblewrap_prints_in_two_parts_is_complete(place):
+    """The report pipe closes between the parts."""
+    lines = (
+        f"#!{PYTHON}",
+        "import os, time",
+        'os.write(2, b"bwrap: ")',
+        "os.closerange(3, 1000)",
+        "time.sleep(0.1)",
+        'os.write(2, b"no such folder")',
+    )
+    bwrap = tool(place / "bin" / "bwrap", "\n".join(lines))
+    with pytest.raises(VoidGame, match=r"cannot be set up: bwrap: no such folder$"):
+        await SandboxLauncher(bwrap, Cgroups(())).launch(
+            ["true"], folder=place / "own", environment={}
+        )
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives bots users of their own")
 async def test_folder_that_the_programs_user_cannot_read_voids_the_game(launch, place):
     (place / "own").chmod(0o700)
