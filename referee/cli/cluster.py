@@ -100,6 +100,7 @@ def choose_cluster(
 
     certificates = make_certificates(authority, certificate, key)
     check_address(address, certificates)
+    _disable_logs()
     return ClusterChoice(address, certificates)
 
 
@@ -203,8 +204,7 @@ def worker(
         )
     security = None if certificates is None else certificates.security()
     found = places(cores, bots or default_folder())
-    # Logging stays disabled until the process ends, because Dask logs even while it exits after a second Ctrl-C.
-    logging.disable(logging.CRITICAL)
+    _disable_logs()
     with suppress(KeyboardInterrupt):
         asyncio.run(
             serve(
@@ -216,6 +216,15 @@ def worker(
             )
         )
     raise typer.Exit(INTERRUPTED)
+
+
+def _disable_logs() -> None:
+    """Print no logs until this process ends. The referee logs nothing here, so only logs of libraries are lost.
+
+    After a lost connection, Dask logs a traceback of everything that was interrupted. Some of these logs come only while the
+    process exits.
+    """
+    logging.disable(logging.CRITICAL)
 
 
 def check_extra() -> None:

@@ -34,7 +34,6 @@ from referee.cluster.host import (
     places,
     remove_killed_runs,
     run_workers,
-    without_logs,
     worker_options,
 )
 from referee.cluster.member import DeploymentRequest, Place
@@ -182,8 +181,7 @@ async def check_cluster(text: str, certificates: Certificates | None) -> None:
     """Raise UserError if no scheduler listens at an address. An address `local:N` is not checked, because it starts a scheduler."""
     if not text.startswith(LOCAL):
         security = None if certificates is None else certificates.security()
-        with without_logs():
-            await check_scheduler(scheduler_address(text, certificates), security)
+        await check_scheduler(scheduler_address(text, certificates), security)
 
 
 async def check_scheduler(address: str, security: Security | None) -> None:
@@ -306,6 +304,8 @@ async def connect(
 ) -> AsyncIterator[Client]:
     """Provide a client of the scheduler at an address, or of a new cluster on this machine.
 
+    Dask logs each lost connection, so the caller turns logs off.
+
     Args:
         text: the address, or `local:N` to start a scheduler and N workers here.
         certificates: the files for TLS; None without TLS.
@@ -313,20 +313,19 @@ async def connect(
 
     Raises UserError if no scheduler can be reached, and RefereeError if the new cluster cannot be started.
     """
-    with without_logs():
-        if text.startswith(LOCAL):
-            security = Security.temporary()
-            async with (
-                _local_cluster(_local_count(text), cache, security) as address,
-                _make_client(address, security) as client,
-            ):
-                yield client
-            return
-        address = scheduler_address(text, certificates)
-        security = None if certificates is None else certificates.security()
-        await check_scheduler(address, security)
-        async with _make_client(address, security) as client:
+    if text.startswith(LOCAL):
+        security = Security.temporary()
+        async with (
+            _local_cluster(_local_count(text), cache, security) as address,
+            _make_client(address, security) as client,
+        ):
             yield client
+        return
+    address = scheduler_address(text, certificates)
+    security = None if certificates is None else certificates.security()
+    await check_scheduler(address, security)
+    async with _make_client(address, security) as client:
+        yield client
 
 
 def _make_client(address: str, security: Security | None) -> Client:

@@ -11,8 +11,8 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import Iterable, Iterator
-from contextlib import AsyncExitStack, contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import AsyncExitStack, suppress
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
@@ -35,20 +35,6 @@ CONFIG: dict[str, object] = {
     "distributed.admin.event-loop": "asyncio",
 }
 """The settings of Dask that the nannies and their workers need."""
-
-
-@contextmanager
-def without_logs() -> Iterator[None]:
-    """Print no logs. After a lost connection, Dask logs a traceback of everything that was interrupted.
-
-    The driver itself logs nothing, so only logs of libraries are lost.
-    """
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logging.disable(before)
 
 
 def remove_killed_runs() -> None:

@@ -12,7 +12,7 @@ import typer
 from clusters import ROUND_ROBIN, free_port, process, scheduler, wait_for, write_file
 from real_runs import BIN, PATIENCE_S
 
-from referee.cli.cluster import worker
+from referee.cli.cluster import choose_cluster, worker
 from referee.cluster import connection
 
 DELAYS = (0.2, 0.6, 1.0, 1.5, 2.5)
@@ -75,3 +75,10 @@ def test_interrupted_worker_prints_no_logs_while_it_exits(monkeypatch, tmp_path)
         worker("127.0.0.1:8786", bots=tmp_path)
     assert ended.value.exit_code == 130
     assert not logging.getLogger("distributed.process").isEnabledFor(logging.CRITICAL)
+
+
+@pytest.mark.usefixtures("_logs")
+def test_driver_prints_no_logs_while_it_exits():
+    """If a worker is gone, asyncio logs then that nobody has retrieved an exception of Dask."""
+    choose_cluster("local:1", None, None, None)
+    assert not logging.getLogger("asyncio").isEnabledFor(logging.CRITICAL)
