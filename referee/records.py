@@ -7,6 +7,7 @@ bot on a seat: the package `bots` implements `Player` with a process, `tournamen
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Self
@@ -128,6 +129,11 @@ class ChargedFault:
     fault: Fault
 
 
+def host_name() -> str:
+    """Return the name of this machine's host. If it is not UTF-8, a `?` replaces each wrong byte, so that it can be stored and sent."""
+    return socket.gethostname().encode("utf-8", "replace").decode()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """The machine that played a game, as its worker measured it.
@@ -136,7 +142,7 @@ class Machine:
     """
 
     host: str
-    """The name of the host."""
+    """The name of the host; see `host_name`."""
     cpu: str
     """The model of the CPU."""
     speed: int

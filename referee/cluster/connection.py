@@ -295,7 +295,8 @@ def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
 def _start_error(address: str, error: Exception) -> RefereeError:
     """Return the error for the user when Dask cannot start its processes. Dask's errors name what failed; the root cause says why."""
     *_, cause = _list_causes(error)
-    return RefereeError(f"{address}: the workers cannot be started: {str(cause).rstrip('.')}")
+    reason = str(cause).rstrip(".") or type(cause).__name__
+    return RefereeError(f"{address}: the workers cannot be started: {reason}")
 
 
 @asynccontextmanager

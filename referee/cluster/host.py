@@ -10,7 +10,6 @@ import logging
 import os
 import secrets
 import signal
-import socket
 from collections.abc import Iterable
 from contextlib import AsyncExitStack, suppress
 from multiprocessing import resource_tracker
@@ -22,6 +21,7 @@ from distributed import Nanny, Security, Status, Worker, WorkerPlugin
 
 from referee.cluster import member
 from referee.cluster.member import Place
+from referee.records import host_name
 from referee.sandbox.folders import run_folder
 
 CORE = "core"
@@ -151,7 +151,7 @@ async def run_workers(
                 await stack.enter_async_context(
                     QuietNanny(
                         scheduler,
-                        name=f"{socket.gethostname()}-{number}-{secrets.token_hex(4)}",
+                        name=f"{host_name()}-{number}-{secrets.token_hex(4)}",
                         host=host,
                         **worker_options(place, security),
                     )

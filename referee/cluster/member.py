@@ -8,7 +8,6 @@ threads and messages are in the Dask worker, not in the game process.
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from referee.bots import BotSpec
 from referee.errors import Shortage, UserError
-from referee.records import BotId
+from referee.records import BotId, host_name
 from referee.roster.content import BuildError
 from referee.roster.workshop import Workshop
 from referee.sandbox import Isolation, Rung
@@ -208,7 +207,7 @@ class Deployment:
                 content_hash = self.request.bots[str(spec.bot)]
                 if not self._workshop.has(spec.bot.name, content_hash):
                     raise MissingCopyError(
-                        f"{socket.gethostname()}: {self._place.folder}: no copy of {spec.bot} can be read"
+                        f"{host_name()}: {self._place.folder}: no copy of {spec.bot} can be read"
                     )
                 specs[spec] = replace(
                     spec, folder=self._workshop.folder(spec.bot.name, content_hash)
@@ -241,7 +240,7 @@ async def deploy(request: DeploymentRequest) -> tuple[str, ...]:
 
     Raises UserError if this worker cannot play the tournament, and Shortage if the isolation could not be tested.
     """
-    where = socket.gethostname()
+    where = host_name()
     if not _PLACES:
         raise UserError(f"{where}: this Dask worker was not started by `referee worker`")
     await _leave_older(request)  # the test may need the memory and processes that the old bots use

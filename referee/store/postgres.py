@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 
 from referee.errors import UserError
+from referee.records import host_name
 from referee.store.backends import BUSY_MS, one_line, without_password
 
 _CLIENT_NETWORK = {
@@ -153,7 +153,7 @@ class Postgres:
         connection = self._engine.execution_options(isolation_level="AUTOCOMMIT").connect()
         connection.detach()  # close() must end the connection, not put it back into the pool
         try:
-            name = f"process {os.getpid()} on {socket.gethostname()}"
+            name = f"process {os.getpid()} on {host_name()}"
             connection.execute(_SET_NAME, {"name": name})
             connection.exec_driver_sql(f"SET lock_timeout = {_GONE_MS}")
             try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import random
-import socket
 import time
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -15,7 +14,7 @@ from typing import NamedTuple
 
 import psutil
 
-from referee.records import Machine
+from referee.records import Machine, host_name
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS, full_deck, list_cards
 
@@ -55,8 +54,9 @@ class MachineMonitor:
 
     def __init__(self, cores: AbstractSet[int] = frozenset()) -> None:
         self._cores = frozenset(cores) or frozenset(os.sched_getaffinity(0))
-        host = socket.gethostname().encode("utf-8", "replace").decode()
-        self._machine = Machine(host=host, cpu=cpu_model(), speed=measure_speed(), noise=None)
+        self._machine = Machine(
+            host=host_name(), cpu=cpu_model(), speed=measure_speed(), noise=None
+        )
         self._window = self._read()
         """The first reading of the present window."""
         self._active_s = self._window.at_s

@@ -97,6 +97,13 @@ async def test_dask_worker_that_the_referee_has_not_started_refuses(monkeypatch)
         await member.deploy(REQUEST)
 
 
+async def test_refusal_can_be_sent_if_the_name_of_the_host_is_not_utf_8(monkeypatch):
+    monkeypatch.setattr(member, "_PLACES", [])
+    monkeypatch.setattr(socket, "gethostname", lambda: "odd\udcff")
+    with pytest.raises(UserError, match=r"^odd\?: this Dask worker"):
+        await member.deploy(REQUEST)
+
+
 async def test_idle_game_process_is_ended_and_started_again_for_the_next_games(
     deployment, monkeypatch
 ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,18 @@ async def test_workers_of_two_containers_have_different_names(nannies, tmp_path,
     assert len({nanny.name for nanny in nannies}) == 4
 
 
+async def test_name_of_a_worker_can_be_sent_if_the_name_of_its_host_is_not_utf_8(
+    nannies, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(socket, "gethostname", lambda: "odd\udcff")
+    running = asyncio.create_task(start_workers(tmp_path))
+    await settle()
+    nannies[0].ended.set()
+    async with asyncio.timeout(10):
+        await running
+    assert nannies[0].name.startswith("odd?-0-")
+
+
 def test_folder_for_copies_of_bots_is_absolute(tmp_path, monkeypatch):
     """A bot starts in another working directory, where a relative path names nothing."""
     monkeypatch.chdir(tmp_path)
@@ -146,6 +159,11 @@ async def start_workers(folder):
 async def test_workers_that_cannot_be_started_end_the_command(run):
     ended, _ = await run([None, failure(OSError("no space"))], is_gone=True)
     assert str(ended) == "tcp://s:1: the workers cannot be started: no space"
+
+
+async def test_error_without_a_text_is_named_by_its_class(run):
+    ended, _ = await run([failure(OSError())], is_gone=False)
+    assert str(ended) == "tcp://s:1: the workers cannot be started: OSError"
 
 
 KILLED = failure(RuntimeError("Nanny failed to start worker process"))

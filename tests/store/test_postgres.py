@@ -304,6 +304,15 @@ def test_lost_lock_is_taken_again_before_any_write(place, postgres):
                 pytest.fail("there were two referees")
 
 
+def test_referee_whose_host_name_is_not_utf_8_takes_the_lock(place, monkeypatch):
+    monkeypatch.setattr(socket, "gethostname", lambda: "odd\udcff")
+    other = Place(place.folder.with_name("other"), place.db)
+    with place.open(create=True) as league, other.open(create=True) as beside:
+        says = rf"\(process {os.getpid()} on odd\?\)"
+        with league.lock(), pytest.raises(UserError, match=says), beside.lock():
+            pytest.fail("there were two referees")
+
+
 def test_write_is_refused_if_another_referee_took_the_lost_lock(place, postgres):
     other = Place(place.folder.with_name("other"), place.db)
     with place.open(create=True) as league, other.open(create=True) as beside:
