@@ -188,7 +188,7 @@ def refresh_bots(
 ) -> None:
     """Build bots of a stored tournament again if that is needed; see `Workshop.refresh`. On a cluster, its workers do that instead.
 
-    Raises UserError if a bot cannot be built, and typer.Exit after a signal. Then this function first prints how to go on.
+    Raises UserError if a bot cannot be built. After a signal, prints how to go on and raises typer.Exit.
     """
     if settings.place is not None:
         return

@@ -243,7 +243,10 @@ def extend(
 
 
 def _check_can_extend(store: League, tournament: Tournament, matches: int) -> None:
-    """Raise UserError if these matches cannot be added, before bots are built. For a ladder, name the command that plays more games."""
+    """Raise UserError if these matches cannot be added. To be called before bots are built.
+
+    For a ladder, the error names the command that plays more games.
+    """
     if tournament.config.ladder is not None:
         [stage] = tournament.config.stages
         chosen = ("--ruleset", stage.ruleset.name, "--seats", str(stage.seats))

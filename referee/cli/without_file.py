@@ -167,7 +167,9 @@ def check_new(file: Path) -> None:
 
 
 def save_file(file: Path, content: Mapping[str, Any], config: TournamentConfig) -> None:
-    """Write a tournament file, which only the user can read if it has a seed. The folders of its bots are relative to the folder of the file.
+    """Write a tournament file. If it has a seed, only the user can read it.
+
+    In the file, the folders of the bots are relative to the folder of the file.
 
     Args:
         file: a new file.

@@ -1,7 +1,6 @@
 """Estimate on which machines a bot does better than on others.
 
-In the shapes of arrays, K is the number of machines, N of games of a bot, and B of resamples. G and S have the same
-meaning as in `ResultColumns`.
+In the shapes of arrays, K is the number of machines, and N is the number of games of a bot.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from referee.ratings.intervals import Certainty, Estimate, Resampling, incidence
 from referee.result_columns import NOBODY, Flags, Floats, Ints, ResultColumns
 
 _NEGLIGIBLE = 1e-9
-"""Smaller numbers in computations with 0 and 1 come only from rounding."""
+"""If a result computed from zeros and ones is smaller than this, it is only a rounding error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,12 +104,13 @@ def _leads_on_machines(
 
     The lead is the slope of a linear regression with an intercept for each match and for each seat of the bot. Seats of tables
     of different sizes have different intercepts. The regression explains the points of the bot by the machine of the
-    game: 1 for this machine, 0 for another one. It is NaN for a machine without a match that counts.
+    game: 1 for this machine, 0 for another one. The lead is NaN for a machine without a match that counts.
 
-    The weight of a match is the sum of the squares of what the intercepts do not explain of this 0 or 1. Perhaps only a few
-    matches have a large weight: those in which a seat was not on its usual machine. So the interval is that of a figure from
-    m - t matches: m is the number of matches of equal weight that would give the lead the same uncertainty, and t is the number
-    of table sizes, because the intercepts of the seats have as many degrees of freedom as one match of each size.
+    In each game, the intercepts leave a part of this 0 or 1 unexplained. The weight of a match is the sum of the
+    squares of these parts. Perhaps only a few matches have a large weight: those in which a seat was not on its usual
+    machine. So the interval is computed as if the lead came from m - t matches. Here m is the number of matches of
+    equal weight that would give the lead the same uncertainty. From m, the number t of table sizes is subtracted,
+    because the intercepts of the seats have as many degrees of freedom as one match of each size.
 
     Args:
         results: the games of all bots.
@@ -142,7 +142,7 @@ def _leads_on_machines(
 
 
 def _subtract_intercepts(values: Floats, match: Ints, chair: Ints) -> Floats:
-    """Return the part of values that a linear regression with an intercept for each match and each chair does not explain.
+    """Return what remains of the values after a linear regression with an intercept for each match and for each chair.
 
     Args:
         values: (N, F) the values of each game, for F regressions.

@@ -419,7 +419,7 @@ def _check_owner(
         raise UserError(
             f"{folder / FILE_NAME}: name: {manifest.name!r} is a bot of"
             f" {versions[-1].author} in this league, and this one is by {manifest.author}; choose another name,"
-            " or, if bot.toml has this name, submit the folder with `referee bots submit --any-author`"
+            " or, if the name is from bot.toml and not from a tournament file, submit the folder with `referee bots submit --any-author`"
         )
 
 

@@ -246,7 +246,7 @@ def _notices_by_signal(file: int, path: str) -> bool:
             fcntl.fcntl(each, command, argument)
         except OSError:
             continue
-        # after a noticed lease, do not wait for dnotify: the lease keeps the referee from writing
+        # if the lease gave notice, do not wait for dnotify: the referee cannot write while the lease lasts
         noticed = noticed or signal.sigtimedwait([signal.SIGIO], _NOTICE_LIMIT_S) is not None
     os.close(folder)
     return noticed

@@ -28,8 +28,8 @@ class CellText(NamedTuple):
     text: str
     address: str | None = None
     id: str | None = None
-    """The id of the link on the page. By it, an update of the page knows the row again, so that the focus stays on the link although rows
-    are added above it."""
+    """The id of the link on the page. With it, an update of the page recognises the row, so that the focus stays on the
+    link even if rows are added above it."""
 
 
 class Cell(NamedTuple):

@@ -87,10 +87,12 @@ def test_bot_whose_seat_decides_its_machine_has_no_lead():
     found = machine_figures(with_bonus(plain, 0, 1))
     assert [(each.games, each.matches, each.lead) for each in found] == [(60, 0, None)] * 4
     bots = {each.bot for each in machine_figures(on_machines(lane_by_lane(4))) if not each.lead}
-    assert "bot00" in bots  # the first bot of each table has seat 0 in the first game
+    assert (
+        "bot00" in bots
+    )  # it is the first bot of all its tables, so it has each seat always on one machine
 
 
-def test_bot_that_plays_a_seat_better_than_others_is_rarely_suspected():
+def test_bot_that_is_better_in_one_seat_is_rarely_suspected():
     """With four lanes, bot01 has each seat on each machine, but seat 0 more often on machine 1."""
     rng = np.random.default_rng(2)
     suspected = 0
@@ -99,7 +101,9 @@ def test_bot_that_plays_a_seat_better_than_others_is_rarely_suspected():
         uneven = replace(results, machine=lane_by_lane(4)(np.arange(len(results))))
         found = machine_figures(with_start(uneven, 1))
         suspected += sum(surely_not_zero(each) for each in found if each.bot == "bot01")
-    assert suspected <= 20  # of 200; the two machines of a run say the same
+    assert (
+        suspected <= 20
+    )  # of 200: in each run, the lead on one machine is minus that on the other
 
 
 def test_effect_of_a_machine_is_found_in_full_if_lanes_mix_the_seats():

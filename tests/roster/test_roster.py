@@ -514,7 +514,7 @@ async def test_name_of_another_authors_bot_is_refused_unless_allowed(shop, tmp_p
         await shop.submit(yours)
     assert str(caught.value) == (
         f"{yours}/bot.toml: name: 'ann' is a bot of Ada in this league, and this one is by Bob; choose another name,"
-        " or, if bot.toml has this name, submit the folder with `referee bots submit --any-author`"
+        " or, if the name is from bot.toml and not from a tournament file, submit the folder with `referee bots submit --any-author`"
     )
     assert len(shop.league.bots()) == 1
     submission = await shop.submit(yours, any_author=True)

@@ -363,7 +363,7 @@ async def test_entry_cannot_take_the_name_of_another_authors_bot(roster, tmp_pat
     mine = bot(tmp_path / "mine", "deep")
     assert await refusal(roster, cup(tmp_path, "ann", text)) == (
         f"{mine if text == './mine' else folder}/bot.toml: name: 'deep' is a bot of y in this league, and this one is by x; choose another name,"
-        " or, if bot.toml has this name, submit the folder with `referee bots submit --any-author`"
+        " or, if the name is from bot.toml and not from a tournament file, submit the folder with `referee bots submit --any-author`"
     )
 
 
