@@ -347,7 +347,10 @@ def _prepare_bots(
 async def _load_bots(
     texts: Sequence[str], options: _BotOptions, workshop: Workshop, isolation: Isolation
 ) -> tuple[BotSpec, ...]:
-    """Return what is needed to start each bot. If the bots are kept, create the league if it does not exist."""
+    """Return what is needed to start each bot. If the bots are kept, create the league if it does not exist.
+
+    Raises StoreError if the game is to be kept and no game can be stored at the moment.
+    """
     needs_league = options.keep or not all(map(_is_path, texts))
     has_league = options.keep or (needs_league and League.exists_at(options.league, options.db))
     opened = (
@@ -356,6 +359,8 @@ async def _load_bots(
         else nullcontext()
     )
     with opened as league:
+        if league is not None and options.keep:
+            league.check_writable()  # or else the game would be played and lost
         roster = None if league is None else Roster(league, workshop)
         specs = []
         for seat, text in enumerate(texts):

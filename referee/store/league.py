@@ -154,13 +154,13 @@ class League:
         return self._database.change_mark()
 
     def check_writable(self) -> None:
-        """Raise StoreError if no writing transaction can begin at the moment.
+        """Raise StoreError if no game can be stored at the moment.
 
-        Reasons are, for example, that another process holds the write lock or that the league is open for reading only. A
-        full disk is not noticed, because the transaction stores nothing.
+        Reasons are, for example, that another process holds the write lock, that the league is open for reading only, or that
+        this user may only read the database. A full disk is not noticed, because the transaction stores nothing.
         """
-        with self._database.writing():
-            pass
+        with self._database.writing() as connection:
+            writes.try_to_write(connection)
 
     @contextmanager
     def one_moment(self) -> Iterator[None]:

@@ -1,7 +1,8 @@
 """Change the tables of a league. The caller opens the transaction.
 
-Each public function implements the method of `League` with the same name, with two exceptions: `add_bot` serves
-`League.add_version`, and `change_bot` serves `mark_checked` and `mark_retired`. A key is the `id` of a row.
+Each public function implements the method of `League` with the same name, with three exceptions: `add_bot` serves
+`League.add_version`, `change_bot` serves `mark_checked` and `mark_retired`, and `try_to_write` serves `check_writable`.
+A key is the `id` of a row.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from sqlalchemy import (
     ScalarSelect,
     Table,
     delete,
+    false,
     func,
     insert,
     select,
@@ -37,6 +39,15 @@ from referee.store import (
     escape_nul,
     schema,
 )
+
+
+def try_to_write(connection: Connection) -> None:
+    """Store no row, with a statement that the database refuses if this user may only read it.
+
+    To begin a transaction is not enough: SQLite and PostgreSQL refuse only the first statement that writes.
+    """
+    table = schema.records
+    connection.execute(insert(table).from_select(table.c.keys(), select(table).where(false())))
 
 
 def add_bot(connection: Connection, bot: StoredBot) -> None:

@@ -128,6 +128,20 @@ def test_game_is_stored_when_the_database_is_free_again(here, monkeypatch):
         assert league.record("play-made").moves == record("duel", 2).moves
 
 
+def test_game_that_cannot_be_stored_is_not_played(here, monkeypatch):
+    def refuse(_league):
+        raise StoreError("league.db: attempt to write a readonly database")
+
+    monkeypatch.setattr(League, "check_writable", refuse)
+    monkeypatch.setattr(play_command, "play_free_game", lambda *_, **__: pytest.fail("played"))
+    done = here.referee("play", GREEDY, RANDOM, "--ruleset", "duel", "--keep")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "",
+        "referee: league.db: attempt to write a readonly database\n",
+    )
+
+
 @pytest.mark.usefixtures("played")
 def test_printed_seed_can_be_typed_in_a_shell(here):
     done = here.referee("play", GREEDY, RANDOM, "--ruleset", "duel", "--seed", "it's $HOME")

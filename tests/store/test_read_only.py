@@ -94,6 +94,22 @@ def test_database_itself_refuses_writes(closed):
         assert bot("eve") not in league.bots()
 
 
+def test_file_that_this_user_may_only_read_is_not_writable(tmp_path):
+    place = Place(tmp_path, None)
+    place.open(create=True).close()
+    with open_read_only(place) as league:
+        league._database._read_only = False  # as if the file had no permission to write
+        with pytest.raises(StoreError, match="attempt to write a readonly database"):
+            league.check_writable()
+
+
+def test_check_for_writing_changes_nothing(place):
+    with place.open(create=True) as league:
+        mark = league.change_mark()
+        league.check_writable()
+        assert league.change_mark() == mark
+
+
 def test_reading_leaves_the_file_as_it_was(tmp_path):
     with League.open(tmp_path, create=True) as league:
         filled(league)
