@@ -26,15 +26,17 @@ _CLIENT_NETWORK = {
 
 If the server can no longer be reached over the network, an operation fails within about half a minute.
 """
-_SERVER_NETWORK = (
+_SESSION_SETTINGS = (
     "tcp_keepalives_idle = 10",
     "tcp_keepalives_interval = 5",
     "tcp_keepalives_count = 3",
     "tcp_user_timeout = 30000",
+    "idle_in_transaction_session_timeout = 0",
 )
 """Settings for each session. If this machine cannot be reached, the server soon ends the session and frees its locks.
 
-With the default settings of a server, this can take hours.
+With the default settings of a server, this can take hours. The server must not end the session while this machine can be
+reached: a reading transaction may be idle for long, because a command computes ratings between two queries.
 """
 _ENCODINGS = {"UTF8", "SQL_ASCII"}
 """The encodings with which a database can store all characters. With SQL_ASCII, the server stores bytes as they are."""
@@ -202,7 +204,7 @@ _SNAPSHOT = text("SELECT hashtextextended(CAST(pg_current_snapshot() AS text), 0
 def _configure(connection: DBAPIConnection, _record: object) -> None:
     """Prepare a new connection to PostgreSQL."""
     cursor = connection.cursor()
-    for setting in _SERVER_NETWORK:
+    for setting in _SESSION_SETTINGS:
         cursor.execute(f"SET {setting}")
     cursor.close()
     connection.commit()

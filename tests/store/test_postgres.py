@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from dataclasses import replace
 
 import pytest
@@ -151,6 +152,16 @@ def test_cut_connection_is_made_again(place, postgres):
         add_bot(league, bot("ann"))
         postgres.cut_off()
         assert league.bots() == [bot("ann")]
+
+
+def test_server_s_limit_for_idle_transactions_ends_no_reading(place):
+    place.open(create=True).close()
+    database = make_url(place.db).database
+    place.execute(f"ALTER DATABASE {database} SET idle_in_transaction_session_timeout = '150ms'")
+    with place.open() as league, league.one_moment():
+        assert league.bots() == []
+        time.sleep(0.3)
+        assert league.bots() == []
 
 
 def test_connection_cut_while_reading_is_no_error_of_the_user(place, postgres):
