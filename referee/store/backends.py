@@ -50,6 +50,10 @@ def parse_url(text: str) -> URL:
         url = make_url(text)
     except (ArgumentError, ValueError):
         raise UserError(f"the database must be given by a URL: {_FORMS}") from None
+    if "@" in (url.host or ""):  # then the host begins with a part of the password
+        raise UserError(
+            f"the database must be given by a URL: {_FORMS}; in a password, write @ as %40"
+        )
     if url.drivername not in {SQLITE, POSTGRES}:
         raise UserError(f"{without_password(url)}: {url.drivername} is not supported; use {_FORMS}")
     is_file = url == URL.create(SQLITE, database=url.database)

@@ -36,6 +36,8 @@ def test_url_in_messages_has_no_password(text, shown):
         ("secret", f"the database must be given by a URL: {FORMS}"),
         ("", f"the database must be given by a URL: {FORMS}"),
         ("postgresql+psycopg://ann:secret@h:p/cup", f"must be given by a URL: {FORMS}"),
+        ("postgresql+psycopg://ann:my@secret@h:5/cup", f"{FORMS}; in a password, write @ as %40"),
+        ("mysql://ann:my@secret@h/cup", f"must be given by a URL: {FORMS}"),
         (
             "postgresql://ann:secret@h/cup",
             "postgresql://ann:***@h/cup: postgresql is not supported",
