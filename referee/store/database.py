@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from sqlalchemy import URL, Connection, Engine, inspect, text
-from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
+from sqlalchemy.exc import DatabaseError, DataError, IntegrityError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnectionError
 
 from referee.errors import StoreError, UserError
@@ -103,7 +103,7 @@ class Database:
         self.where = self._backend.where
         """See `Backend.where`."""
         self._was_open = False
-        """Whether a reading transaction has begun. If so, the path or the address of the database is right, and so is the login."""
+        """Whether a reading transaction has succeeded. If so, the path or the address of the database is right, and so is the login."""
         self._local = threading.local()
         """Has the attributes `connection` and `mark` in each thread that has used `one_moment`."""
         self._moment_marks = count(_FIRST_MOMENT_MARK, -1)
@@ -123,8 +123,8 @@ class Database:
             yield self._connection
             return
         with self._translate_errors(), self._backend.reading.begin() as connection:
-            self._was_open = True
             yield connection
+            self._was_open = True
 
     @contextmanager
     def one_moment(self) -> Iterator[None]:
@@ -226,16 +226,21 @@ class Database:
     def _translate_errors(self) -> Iterator[None]:
         """Turn errors of SQLAlchemy, and the error for a text that is not Unicode, into errors of the project.
 
-        An `OperationalError` becomes a StoreError, because the user has done nothing wrong and the same command can succeed
-        later. But if the database could not be opened and has never been open before, the `OperationalError` becomes a
-        UserError, because the path or the password may be wrong. If other threads use all connections, a StoreError is raised
-        too. Every other error becomes a UserError, for example if the file is not a database.
+        If a transaction has succeeded before, an error of the database becomes a StoreError, because its cause is not the
+        command, for example if a table was removed in the meantime. Errors of values become UserErrors.
+
+        In the first transaction, an `OperationalError` becomes a StoreError, because the same command can succeed later, unless
+        the database could not be opened. Every other error becomes a UserError, for example if the password is wrong or if the
+        file is not a database. If other threads use all connections, a StoreError is raised.
         """
         try:
             yield
         except DatabaseError as error:
-            is_open = self._was_open or not self._backend.is_open_failure(error)
-            failed = isinstance(error, OperationalError) and is_open
+            if self._was_open:
+                failed = not isinstance(error, DataError | IntegrityError)
+            else:
+                is_open_failure = self._backend.is_open_failure(error)
+                failed = isinstance(error, OperationalError) and not is_open_failure
             raise (StoreError if failed else UserError)(self._message(error)) from error
         except NoConnectionError as error:
             message = f"{self.where}: all connections are in use; try again later"

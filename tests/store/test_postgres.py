@@ -114,7 +114,7 @@ def test_a_stored_game_reads_no_matches_of_later_tournaments(place):
 def test_a_reader_cannot_write(place):
     with place.open(create=True) as league:
         with (
-            pytest.raises(UserError, match="read-only transaction"),
+            pytest.raises(StoreError, match="read-only transaction"),
             league._database.reading() as connection,
         ):
             connection.execute(schema.bots.delete())
@@ -184,6 +184,13 @@ def test_missing_database_is_an_error_of_the_user_only_if_it_was_never_open(post
         League.open(tmp_path, create=True, db=url)
 
 
+def test_table_that_disappears_while_the_league_is_open_is_no_error_of_the_user(place):
+    with place.open(create=True) as league:
+        place.execute("DROP TABLE checkpoints")
+        with pytest.raises(StoreError, match="does not exist"):
+            league.checkpoint("ratings")
+
+
 def test_connection_cut_while_storing_a_game_stores_nothing(place, postgres):
     with place.open(create=True) as league:
         rows = filled(league)
@@ -245,14 +252,19 @@ def test_read_only_role_can_read_and_is_refused_writes(place):
         place.db,
         "DROP ROLE IF EXISTS guest",
         "CREATE ROLE guest LOGIN",
-        "GRANT SELECT ON ALL TABLES IN SCHEMA public TO guest",
     )
     guest = Place(place.folder, place.db.replace("postgres@", "guest@"))
+    with pytest.raises(UserError, match="permission denied"):
+        guest.open()
+    place.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO guest")
     with guest.open() as league:
         assert set(league.forfeits("cup")) == {"cup-1"}
         for write in (lambda: league.add_game(played(rows[1])), league.check_writable):
             with pytest.raises(StoreError, match="permission denied"):
                 write()
+        place.execute("REVOKE SELECT ON bots FROM guest")
+        with pytest.raises(StoreError, match="permission denied"):
+            league.bots()
     execute(place.db, "DROP OWNED BY guest", "DROP ROLE guest")
 
 

@@ -86,7 +86,7 @@ def test_database_itself_refuses_writes(closed):
                 add_bot(league, bot("eve"))
         else:
             with (
-                pytest.raises(UserError, match="read-only transaction"),
+                pytest.raises(StoreError, match="read-only transaction"),
                 league._database.reading() as connection,
             ):
                 connection.exec_driver_sql("DELETE FROM checkpoints")
