@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from referee.errors import NotFoundError
 from referee.ratings.analysis import Analysis
@@ -14,6 +16,7 @@ from referee.records import BotId
 from referee.reports.bot_rows import (
     FaultRow,
     LatencyRow,
+    LogRow,
     SeatResultRow,
     log_rows,
     seat_result_rows,
@@ -98,11 +101,27 @@ def _describe_faults(
     evidence = log_rows(last_faults[::-1])
     return {
         "faults": tables(FaultRow, faults, links, "Faults"),
-        "evidence": [hide_detail(row) if row.game_id in spoilers else row for row in evidence],
+        "evidence": [
+            (fault_id, hide_detail(row) if row.game_id in spoilers else row)
+            for fault_id, row in zip(_fault_ids(evidence), evidence, strict=True)
+        ],
         "spoilers": spoilers,
         "stderr_hidden": STDERR_HIDDEN,
         "fault_count": sum(row.strikes + row.forfeits for row in faults),
     }
+
+
+def _fault_ids(rows: Iterable[LogRow]) -> Iterator[str]:
+    """Yield an id for each fault, so that an update of the page recognises it: its game, and its number in the game.
+
+    Args:
+        rows: the faults, those of each game from the last to the first. All faults of a game are stored at once, so the number counted from
+            the last one does not change.
+    """
+    numbers: Counter[str] = Counter()
+    for row in rows:
+        numbers[row.game_id] += 1
+        yield quote(f"fault {row.game_id} {numbers[row.game_id]}")
 
 
 def _describe_resources(

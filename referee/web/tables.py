@@ -88,18 +88,20 @@ def tables(
     return made
 
 
-def _with_ids(caption: str, rows: Iterable[tuple[Cell, ...]]) -> Iterator[tuple[Cell, ...]]:
-    """Give the first link of each row an id. If several rows begin with the same link, only the first of them gets an id."""
-    used = set()
+def _with_ids(caption: str, rows: Sequence[tuple[Cell, ...]]) -> Iterator[tuple[Cell, ...]]:
+    """Give a link of each row an id, in the column whose links differ most. If rows have the same link there, only the first gets an id."""
+    columns = list(zip(*([cell.texts[0].address for cell in row] for row in rows), strict=True))
+    different = [len(set(addresses) - {None}) for addresses in columns]
+    key = different.index(max(different))
+    used: set[str | None] = {None}
     for row in rows:
-        index = next((at for at, cell in enumerate(row) if cell.texts[0].address), None)
-        if index is None or (address := row[index].texts[0].address) in used:
+        first, *others = row[key].texts
+        if first.address in used:
             yield row
             continue
-        used.add(address)
-        first, *others = row[index].texts
-        named = first._replace(id=quote(f"{caption} {address}"))
-        yield (*row[:index], row[index]._replace(texts=(named, *others)), *row[index + 1 :])
+        used.add(first.address)
+        named = first._replace(id=quote(f"{caption} {first.address}"))
+        yield (*row[:key], row[key]._replace(texts=(named, *others)), *row[key + 1 :])
 
 
 def details(row: object, links: Links) -> list[tuple[str, Cell]]:

@@ -379,6 +379,30 @@ def test_numbers_that_a_bot_chose_are_hidden_while_games_with_the_same_cards_are
     assert details_are_hidden() == [True, True]
 
 
+def test_id_of_a_fault_does_not_change_when_an_earlier_game_is_stored_late(league, monkeypatch):
+    faults = league.faults(bot="crashes")
+    assert len({each.game_id for each in faults}) > 2
+
+    def ids(shown):
+        monkeypatch.setattr(league, "faults", lambda **_: shown)
+        page = bot_pages.bot_page(LeagueViews(league), Links(), shown[0].bot)
+        return {fault_id: row.game_id for fault_id, row in page.values["evidence"]}
+
+    late = faults[1].game_id
+    before = ids([each for each in faults if each.game_id != late])
+    after = ids(faults)
+    assert len(after) == len(faults)
+    assert before == {fault_id: game for fault_id, game in after.items() if game != late}
+
+
+def test_links_of_the_opponents_have_different_ids(client):
+    page = client.get("/bots/greedy@1.0").text
+    found = re.findall(r'id="(Opponents[^"]*)"', page)
+    assert len(found) > 1
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(set(ids)) == len(ids)
+
+
 def test_page_of_a_game_that_is_not_stored_shows_standard_error(league):
     faults = league.faults(bot="crashes")
     fault = next(each for each in faults if "Ouch" in each.fault.evidence.stderr_tail)
@@ -391,7 +415,9 @@ def test_bot_page_has_the_evidence_of_the_faults_that_were_stored_last(league, m
     last = league.faults(bot="crashes@1", limit=2)
     assert len(league.faults(bot="crashes@1")) > len(last)
     page = bot_pages.bot_page(LeagueViews(league), Links(), "crashes")
-    assert [row.game_id for row in page.values["evidence"]] == [each.game_id for each in last[::-1]]
+    assert [row.game_id for _, row in page.values["evidence"]] == [
+        each.game_id for each in last[::-1]
+    ]
     note = f"The evidence of the 2 faults that were stored last, of {len(league.faults(bot='crashes@1'))}."
     assert note in render(page, Links())
 
