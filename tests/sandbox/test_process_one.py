@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -20,6 +21,7 @@ pytestmark = [
 ]
 HERE = Path(__file__).parent
 SUITE_LIMIT_S = 280
+STACKS_LIMIT_S = 2
 AS_PROCESS_ONE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 
 
@@ -41,7 +43,10 @@ def referee(here, *arguments):
             printed = unshare.communicate(timeout=PATIENCE_S)
         except subprocess.TimeoutExpired:
             for each in psutil.Process(unshare.pid).children():
-                each.send_signal(signal.SIGABRT)
+                each.send_signal(signal.SIGABRT)  # prints the stacks, but does not end process 1
+            with suppress(subprocess.TimeoutExpired):
+                unshare.wait(STACKS_LIMIT_S)
+            unshare.kill()
             pytest.fail("\n".join(unshare.communicate()))
     return subprocess.CompletedProcess(command, unshare.returncode, *printed)
 
