@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import io
+import logging
 import os
 import re
 import shutil
@@ -198,6 +199,7 @@ def run_here(words, folder, environment):
     """Run a command in this process; return its output and exit code as `subprocess.run` does."""
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     handlers = {number: signal.getsignal(number) for number in numbers}
+    disabled = logging.root.manager.disable
     out, err = io.StringIO(), io.StringIO()
     with (
         chdir(folder),
@@ -215,6 +217,7 @@ def run_here(words, folder, environment):
         finally:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
+            logging.disable(disabled)
             stop_tracker()
     return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 

@@ -128,7 +128,6 @@ def test_second_sigint_ends_the_process_at_once(monkeypatch):
 
 def test_signal_silences_uvicorn_but_not_the_errors_of_the_database(monkeypatch, capsys):
     monkeypatch.setattr(os, "_exit", None)
-    logging.disable(logging.NOTSET)  # a test of the clusters may have disabled it in this process
     _Server(uvicorn.Config(None), None, None, print, 130).handle_exit(signal.SIGTERM, None)
     try:
         explain(None, StoreError("the disk is full"))
