@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,6 +30,7 @@ from referee.errors import UserError
 
 SQLITE = "sqlite"
 POSTGRES = "postgresql+psycopg"
+_PASSWORD_WITH_AT = re.compile(r"[^:/]+://[^:/@]*:[^@]*@.*@", re.DOTALL)
 _FORMS = f"{SQLITE}:///FILE or {POSTGRES}://USER@HOST/DATABASE"
 BUSY_MS = 5_000
 """Timeout in milliseconds for a lock. In SQLite, it applies to all transactions and to the preparation of a new file. In
@@ -46,14 +48,14 @@ def parse_url(text: str) -> URL:
         text.encode()
     except UnicodeEncodeError:
         raise UserError(f"the URL of the database must be UTF-8: {_FORMS}") from None
+    if _PASSWORD_WITH_AT.match(text):  # only the part before the @ would be taken for the password
+        raise UserError(
+            f"the database must be given by a URL: {_FORMS}; in a password, write @ as %40"
+        )
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
         raise UserError(f"the database must be given by a URL: {_FORMS}") from None
-    if "@" in (url.host or ""):  # then the host begins with a part of the password
-        raise UserError(
-            f"the database must be given by a URL: {_FORMS}; in a password, write @ as %40"
-        )
     if url.drivername not in {SQLITE, POSTGRES}:
         raise UserError(f"{without_password(url)}: {url.drivername} is not supported; use {_FORMS}")
     is_file = url == URL.create(SQLITE, database=url.database)

@@ -37,6 +37,9 @@ def test_url_in_messages_has_no_password(text, shown):
         ("", f"the database must be given by a URL: {FORMS}"),
         ("postgresql+psycopg://ann:secret@h:p/cup", f"must be given by a URL: {FORMS}"),
         ("postgresql+psycopg://ann:my@secret@h:5/cup", f"{FORMS}; in a password, write @ as %40"),
+        ("postgresql+psycopg://ann:my@sec/ret@h/cup", f"{FORMS}; in a password, write @ as %40"),
+        ("postgresql+psycopg://ann:my@se?cret@h/cup", f"{FORMS}; in a password, write @ as %40"),
+        ("postgresql+psycopg://ann:my@se:cret@h/cup", f"{FORMS}; in a password, write @ as %40"),
         ("mysql://ann:my@secret@h/cup", f"must be given by a URL: {FORMS}"),
         (
             "postgresql://ann:secret@h/cup",
