@@ -103,7 +103,7 @@ class Database:
         self.where = self._backend.where
         """See `Backend.where`."""
         self._was_open = False
-        """Whether a reading transaction has succeeded. If so, the path or the address of the database is right, and so is the login."""
+        """Whether the league has been opened. If so, the path or the address of the database is right, and so are the login and the rights."""
         self._local = threading.local()
         """Has the attributes `connection` and `mark` in each thread that has used `one_moment`."""
         self._moment_marks = count(_FIRST_MOMENT_MARK, -1)
@@ -124,7 +124,6 @@ class Database:
             return
         with self._translate_errors(), self._backend.reading.begin() as connection:
             yield connection
-            self._was_open = True
 
     @contextmanager
     def one_moment(self) -> Iterator[None]:
@@ -210,6 +209,10 @@ class Database:
                 self._backend.prepare()
             _migrate(self.where, self._backend.writing, revision)
 
+    def note_open(self) -> None:
+        """Note that the league has been opened, so that later errors do not blame the user."""
+        self._was_open = True
+
     def check_revision(self) -> None:
         """Raise UserError if the database has a league whose schema is not the one of this version of the referee."""
         with self.reading() as connection:
@@ -226,10 +229,10 @@ class Database:
     def _translate_errors(self) -> Iterator[None]:
         """Turn errors of SQLAlchemy, and the error for a text that is not Unicode, into errors of the project.
 
-        If a transaction has succeeded before, an error of the database becomes a StoreError, because its cause is not the
-        command, for example if a table was removed in the meantime. Errors of values become UserErrors.
+        After `note_open`, an error of the database becomes a StoreError, because its cause is not the command, for example if a
+        table was removed in the meantime. Errors of values become UserErrors.
 
-        In the first transaction, an `OperationalError` becomes a StoreError, because the same command can succeed later, unless
+        Before, an `OperationalError` becomes a StoreError, because the same command can succeed later, unless
         the database could not be opened. Every other error becomes a UserError, for example if the password is wrong or if the
         file is not a database. If other threads use all connections, a StoreError is raised.
         """

@@ -116,6 +116,7 @@ class League:
                 database.check_revision()
             else:
                 database.upgrade()
+            database.note_open()
         except RefereeError:
             database.close()
             raise

@@ -22,7 +22,7 @@ from alembic.script import ScriptDirectory
 from places import Place
 from records import faulty, filled, played
 from sqlalchemy import create_engine, inspect
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from referee.errors import StoreError, UserError
 from referee.store import database, queries, schema, sqlite
@@ -322,3 +322,12 @@ def test_lack_of_free_connections_gives_one_line(tmp_path, monkeypatch):
         for use in (league.tournaments, league.check_writable):
             with pytest.raises(StoreError, match=r"/league\.db: all connections are in use; try"):
                 other.submit(use).result()
+
+
+def test_missing_right_to_create_tables_is_an_error_of_the_user(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise ProgrammingError("CREATE TABLE", {}, Exception("permission denied for schema public"))
+
+    monkeypatch.setattr(database, "_migrate", refuse)
+    with pytest.raises(UserError, match="permission denied"):
+        League.open(tmp_path / "league", create=True)
