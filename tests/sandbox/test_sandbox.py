@@ -338,15 +338,8 @@ async def test_sandbox_that_cannot_be_set_up_voids_the_game(place):
 
 async def test_reason_that_bubblewrap_prints_in_two_parts_is_complete(place):
     """The report pipe closes between the parts."""
-    lines = (
-        f"#!{PYTHON}",
-        "import os, time",
-        'os.write(2, b"bwrap: ")',
-        "os.closerange(3, 1000)",
-        "time.sleep(0.1)",
-        'os.write(2, b"no such folder")',
-    )
-    bwrap = tool(place / "bin" / "bwrap", "\n".join(lines))
+    script = "#!/bin/sh\nprintf 'bwrap: ' >&2\nexec 3>&-\nsleep 0.1\nprintf 'no such folder' >&2\n"
+    bwrap = tool(place / "bin" / "bwrap", script)
     with pytest.raises(VoidGame, match=r"cannot be set up: bwrap: no such folder$"):
         await SandboxLauncher(bwrap, Cgroups(())).launch(
             ["true"], folder=place / "own", environment={}
