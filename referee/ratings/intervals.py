@@ -304,7 +304,7 @@ def _group(matches: int, rng: np.random.Generator) -> tuple[Ints, int]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Certainty:
-    """Compute intervals of F figures. A figure from fewer than two matches gets no interval.
+    """Compute intervals of F figures. A figure from one match or less gets no interval.
 
     In all methods, `drawn` is (B, F) the value of each figure in each resample. All methods except
     `percentile_intervals` use only the spread of `drawn`. For these methods, all items of `drawn` for one figure may be
@@ -322,7 +322,7 @@ class Certainty:
     def deviation(self, drawn: Floats) -> Floats:
         """Return the (F,) standard errors of the figures.
 
-        A standard error is NaN if the figure comes from fewer than two matches, or if fewer than two resamples have a
+        A standard error is NaN if the figure comes from one match or less, or if fewer than two resamples have a
         value for it.
         """
         there = np.isfinite(drawn)
@@ -378,7 +378,7 @@ class Certainty:
     def chance(self, lead: float, drawn: Floats, further: float = 0.0) -> float | None:
         """Return the probability that the true value of the only figure (F = 1) is above 0.
 
-        Return None if the figure comes from fewer than two matches.
+        Return None if the figure comes from one match or less.
 
         Args:
             lead: the figure.
@@ -389,7 +389,7 @@ class Certainty:
         return float(stdtr(freedom, lead / deviation)) if freedom > 0 else None
 
     def _quantiles(self) -> Floats:
-        """Return the (F,) quantiles of Student's t for CONFIDENCE; NaN for fewer than two matches."""
+        """Return the (F,) quantiles of Student's t for CONFIDENCE; NaN for one match or less."""
         quantiles = stdtrit(np.maximum(self.freedom, 1), (1 + CONFIDENCE) / 2)
         return np.where(self.freedom > 0, quantiles, np.nan)
 

@@ -139,8 +139,8 @@ class MachineRow:
     points_more: Annotated[
         Estimate | None, Column("points more [95 %]", right=True, show=estimate(2), interval=True)
     ]
-    """How many more points per game the bot gets on this machine than on other machines, in the same matches and seats; see
-    `MachineFigures.lead`. None if `matches` is 0."""
+    """How many more points per game the bot gets on this machine than on other machines. Differences between matches and between
+    the seats of the bot are taken out; see `MachineFigures.lead`. None if `matches` is 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
