@@ -87,7 +87,7 @@ class ClusterChoice:
 def choose_cluster(
     address: str | None, authority: Path | None, certificate: Path | None, key: Path | None
 ) -> ClusterChoice | None:
-    """Return the cluster that the options name, and print no logs from now on; return None without `--cluster`.
+    """Return the cluster that the options name, and disable logs; without `--cluster`, only return None.
 
     Raises UserError for wrong options, and if the extra `cluster` is not installed.
     """

@@ -42,7 +42,8 @@ _NEAR_LIMIT_BYTES = 1 << 20
 last request for memory before a kill is at most eight pages. It fails, so it is not added to the peak, and the peak can
 stay slightly below the limit."""
 _NUMBERS = itertools.count(1)
-"""The numbers in the names of cgroups. All objects of a process share them, because the names have no other part that differs."""
+"""The numbers in the names of cgroups. All `Cgroups` objects of a process share this counter, because the rest of the
+names is the same in all of them."""
 _REMOVAL_LIMIT_S = 2.0
 _TCP_BYTES = 64 << 20
 """The limit for the buffers of TCP sockets in version 1. Only version 2 counts these buffers as memory."""

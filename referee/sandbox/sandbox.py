@@ -31,7 +31,7 @@ from referee.sandbox.start import (
 )
 
 _EXIT_LIMIT_S = 2.0
-"""How long to wait until a sandbox is gone that was killed or could not be set up."""
+"""How long to wait for the end of a sandbox that was killed or could not be set up."""
 _MESSAGE_BYTES = 500
 """How many bytes of bubblewrap's own error output are put into an error message."""
 

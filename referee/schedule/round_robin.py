@@ -1,8 +1,9 @@
 """Schedule a round robin, in which every bot meets every other, or a gauntlet, in which challengers meet a field.
 
 **Round robin.** If the tables of a stage have k seats, every set of k bots is a table. A round is one match at every table
-of a stage. The next table of a round is filled bot by bot, first with those that have played least in the round so far
-(`list_tables`). The stages take turns, round by round. So at any time during the tournament all bots have played about equally often.
+of a stage. Bots are added to the next table of a round one by one. Bots that have played least in the round so far come
+first (`list_tables`). The stages take turns, round by round. So at any time during the tournament all bots
+have played about equally often.
 
 A table uses each of its cyclic orders once before it uses one again; see `cyclic_orders`.
 

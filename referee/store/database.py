@@ -229,11 +229,12 @@ class Database:
     def _translate_errors(self) -> Iterator[None]:
         """Turn errors of SQLAlchemy, and the error for a text that is not Unicode, into errors of the project.
 
-        After `note_open`, an error of the database becomes a StoreError, because its cause is not the command, for example if a
-        table was removed in the meantime. Errors of values become UserErrors.
+        After `note_open`, an error of the database becomes a StoreError, because the command did not cause it: for
+        example, a table was removed in the meantime. But a `DataError` or an `IntegrityError` becomes a UserError.
 
-        Before, an `OperationalError` becomes a StoreError, because the same command can succeed later, unless
-        the database could not be opened. Every other error becomes a UserError, for example if the password is wrong or if the
+        Before `note_open`, an `OperationalError` becomes a StoreError, because the same command can succeed later.
+        But if the database could not be opened, it becomes a UserError.
+        Every other error becomes a UserError, for example if the password is wrong or if the
         file is not a database. If other threads use all connections, a StoreError is raised.
         """
         try:

@@ -42,7 +42,7 @@ from referee.store import (
 
 
 def try_to_write(connection: Connection) -> None:
-    """Store no row, with a statement that the database refuses if this user may only read it.
+    """Execute a statement that stores no row. The database refuses it if this user may only read.
 
     To begin a transaction is not enough: SQLite and PostgreSQL refuse only the first statement that writes.
     """

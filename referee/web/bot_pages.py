@@ -115,8 +115,8 @@ def _fault_ids(rows: Iterable[LogRow]) -> Iterator[str]:
     """Yield an id for each fault, so that an update of the page recognises it: its game, and its number in the game.
 
     Args:
-        rows: the faults, those of each game from the last to the first. All faults of a game are stored at once, so the number counted from
-            the last one does not change.
+        rows: the faults. Those of one game are in order from the last to the first, and are numbered in this order.
+            All faults of a game are stored at once, so these numbers do not change later.
     """
     numbers: Counter[str] = Counter()
     for row in rows:

@@ -89,7 +89,10 @@ def tables(
 
 
 def _with_ids(caption: str, rows: Sequence[tuple[Cell, ...]]) -> Iterator[tuple[Cell, ...]]:
-    """Give a link of each row an id, in the column whose links differ most. If rows have the same link there, only the first gets an id."""
+    """Give one link of each row an id: the link in the column that has the most different links.
+
+    If several rows have the same link in this column, only the first of them gets an id.
+    """
     columns = list(zip(*([cell.texts[0].address for cell in row] for row in rows), strict=True))
     different = [len(set(addresses) - {None}) for addresses in columns]
     key = different.index(max(different))

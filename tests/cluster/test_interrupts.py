@@ -79,6 +79,6 @@ def test_interrupted_worker_prints_no_logs_while_it_exits(monkeypatch, tmp_path)
 
 @pytest.mark.usefixtures("_logs")
 def test_driver_prints_no_logs_while_it_exits():
-    """If a worker is gone, asyncio logs then that nobody has retrieved an exception of Dask."""
+    """If a worker is lost, asyncio logs at the exit that nobody has retrieved an exception of Dask."""
     choose_cluster("local:1", None, None, None)
     assert not logging.getLogger("asyncio").isEnabledFor(logging.CRITICAL)

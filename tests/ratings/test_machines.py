@@ -89,7 +89,7 @@ def test_bot_whose_seat_decides_its_machine_has_no_lead():
     bots = {each.bot for each in machine_figures(on_machines(lane_by_lane(4))) if not each.lead}
     assert (
         "bot00" in bots
-    )  # it is the first bot of all its tables, so it has each seat always on one machine
+    )  # it is the first bot of all its tables, so it plays each seat on only one machine
 
 
 def test_bot_that_is_better_in_one_seat_is_rarely_suspected():

@@ -86,7 +86,7 @@ def test_cgroup_of_version_1_limits_swap_and_tcp_buffers_too(tmp_path):
 
 
 def test_cgroups_of_two_objects_have_different_names(version_2):
-    """In the process of a Dask worker, each tournament has an object."""
+    """In the process of a Dask worker, each tournament has its own `Cgroups` object."""
     first, second = Cgroups.find(version_2), Cgroups.find(version_2)
     assert first.create(Limits()).procs_files != second.create(Limits()).procs_files
 

@@ -9,5 +9,5 @@
     if (event.timeStamp - sentAt < TWICE_MS) event.preventDefault();
     else sentAt = event.timeStamp;
   });
-  addEventListener("pageshow", () => (sentAt = -Infinity)); // the person came back
+  addEventListener("pageshow", () => (sentAt = -Infinity)); // back on this page, another game may be started
 })();
