@@ -47,7 +47,7 @@ _RETRY_S = 1.0
 _MAX_FAILED_STARTS = 3
 """`referee worker` gives up after this many starts in a row in which a worker process ended. Fewer such starts prove
 nothing, because the process may have been killed by a person, or by the kernel for lack of memory."""
-_UNREACHABLE = (CommClosedError, ConnectionError, TimeoutError)
+_UNREACHABLE = (CommClosedError, ConnectionError, TimeoutError, socket.gaierror)
 """The errors of a connection that was closed or not made."""
 LOCAL = "local:"
 """The first part of an address that starts a cluster on this machine."""
@@ -380,6 +380,8 @@ async def _local_cluster(workers: int, cache: Path, security: Security) -> Async
                 await stack.enter_async_context(cluster)
             except (OSError, RuntimeError) as error:
                 raise _start_error(f"{LOCAL}{workers}", error) from error
+            assert cluster.scheduler is not None  # noqa: S101 - the cluster has started it
+            cluster.scheduler.http_server.stop()  # as in `PlacePlugin`
             yield cluster.scheduler_address
 
 

@@ -18,6 +18,8 @@ from typing import Any
 
 import dask
 from distributed import Nanny, Security, Status, Worker, WorkerPlugin
+from distributed.comm.addressing import get_address_host, unparse_host_port
+from distributed.utils import ensure_ip, get_ip
 
 from referee.cluster import member
 from referee.cluster.member import Place
@@ -83,7 +85,7 @@ class PlacePlugin(WorkerPlugin):
 
     def setup(self, worker: Worker) -> None:
         """Called by Dask when the process starts."""
-        del worker
+        worker.http_server.stop()  # it has no TLS, and whoever reaches it can fill the memory of this process
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         if self._place.cores:
@@ -110,7 +112,7 @@ def worker_options(place: Place, security: Security | None) -> dict[str, Any]:
         "resources": {CORE: 1},
         "memory_limit": 0,  # the sandbox limits the memory of bots
         "dashboard": False,
-        "dashboard_address": "127.0.0.1:0",  # Dask starts a server even without a dashboard
+        "dashboard_address": "127.0.0.1:0",  # even without a dashboard, Dask starts a server; `PlacePlugin` stops it
         "plugins": (PlacePlugin(place),),
         "security": security,
         "silence_logs": logging.CRITICAL,
@@ -130,6 +132,11 @@ def places(count: int | None, folder: Path) -> list[Place]:
     return [Place(frozenset({cores[number % len(cores)]}), folder) for number in numbers]
 
 
+def own_address(scheduler: str) -> str:
+    """Return the address from which this machine reaches a scheduler, an IPv6 address in brackets."""
+    return unparse_host_port(get_ip(ensure_ip(get_address_host(scheduler))))
+
+
 async def run_workers(
     scheduler: str, worker_places: Iterable[Place], *, host: str | None, security: Security | None
 ) -> None:
@@ -141,9 +148,11 @@ async def run_workers(
     Args:
         scheduler: the address of the scheduler.
         worker_places: what each worker may use.
-        host: the address at which the workers listen; None for the address from which this machine reaches the scheduler.
+        host: the address at which the workers listen; None for `own_address`.
         security: the certificates; None without TLS.
     """
+    # without a host, Dask's nannies listen at `own_address`, but their workers at all addresses of the machine
+    host = own_address(scheduler) if host is None else unparse_host_port(host)
     with run_folder() as folder, dask.config.set(CONFIG | {SCRATCH: str(folder)}):
         async with AsyncExitStack() as stack:
             stack.callback(remove_killed_runs)

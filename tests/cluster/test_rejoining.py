@@ -153,7 +153,7 @@ def test_folder_for_copies_of_bots_is_absolute(tmp_path, monkeypatch):
 
 
 async def start_workers(folder):
-    await run_workers("tcp://s:1", places(2, folder), host=None, security=None)
+    await run_workers("tcp://127.0.0.1:1", places(2, folder), host=None, security=None)
 
 
 async def test_workers_that_cannot_be_started_end_the_command(run):

@@ -1,0 +1,66 @@
+"""Dask workers listen only where they must: whoever connects to an open port can run programs or fill the memory."""
+
+from __future__ import annotations
+
+import asyncio
+
+import psutil
+import pytest
+from distributed import Scheduler
+from real_runs import PATIENCE_S
+
+from referee.cluster import host
+from referee.cluster.connection import connect
+from referee.cluster.host import own_address
+
+
+def listening_addresses(*processes):
+    """Return the process id and the address of each port at which the processes listen."""
+    return {
+        (process.pid, *each.laddr)
+        for process in processes
+        for each in process.net_connections("tcp")
+        if each.status == psutil.CONN_LISTEN
+    }
+
+
+def process_tree(pid):
+    top = psutil.Process(pid)
+    return (top, *top.children(recursive=True))
+
+
+@pytest.mark.extended("starts clusters")
+async def test_referee_worker_listens_only_where_it_reaches_the_scheduler(here):
+    async with Scheduler(host="127.0.0.1", port=0, dashboard_address="127.0.0.1:0") as scheduler:
+        with here.started("worker", scheduler.address, "--cores", "1") as command:
+            async with asyncio.timeout(PATIENCE_S):
+                while not scheduler.workers:  # noqa: ASYNC110 - Dask offers no event
+                    await asyncio.sleep(0.05)
+            found = listening_addresses(*process_tree(command.pid))
+            command.terminate()
+            await asyncio.to_thread(command.communicate, timeout=PATIENCE_S)
+    assert {ip for _, ip, _ in found} == {"127.0.0.1"}
+    nanny, worker = sorted(found)
+    assert nanny[0] == command.pid
+    assert worker[0] != command.pid
+
+
+@pytest.mark.extended("starts clusters")
+async def test_local_cluster_has_one_port_for_the_scheduler_and_one_for_each_nanny_and_worker(
+    tmp_path,
+):
+    own = psutil.Process()
+    before = listening_addresses(own)
+    async with connect("local:2", None, tmp_path) as client:
+        await client.wait_for_workers(2)
+        found = listening_addresses(*process_tree(own.pid)) - before
+    assert {ip for _, ip, _ in found} == {"127.0.0.1"}
+    assert sum(pid == own.pid for pid, *_ in found) == 3  # the scheduler and two nannies
+    assert len(found) == 5
+
+
+def test_own_address_is_that_of_the_interface_to_the_scheduler(monkeypatch):
+    assert own_address("tcp://127.0.0.1:8786") == "127.0.0.1"
+    assert own_address("tcp://localhost:8786") == "127.0.0.1"
+    monkeypatch.setattr(host, "get_ip", lambda remote: {"fd00::2": "fd00::1"}[remote])
+    assert own_address("tls://[fd00::2]:8786") == "[fd00::1]"
