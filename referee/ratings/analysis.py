@@ -219,6 +219,11 @@ class Analysis:
     def _resampling(self) -> Resampling:
         return Resampling.from_matches(self.results.matches)
 
+    def prepare(self) -> None:
+        """Compute now what is kept for `bots`, `pair` and `transitivity`, so that they are fast later."""
+        self.bots()
+        _ = self._leads, self.transitivity.misleads
+
     def bots(self) -> tuple[BotFigures, ...]:
         """Return the estimates for all bots, sorted by name."""
         games = self._sums.games.sum(axis=0)

@@ -41,7 +41,7 @@ class RatedGames(NamedTuple):
 
     games: ResultColumns
     analysed: dict[str, Analysis]
-    """The analyses of `games`, with computed intervals."""
+    """The analyses of `games`, prepared."""
     ratings: Ratings
     """The ratings after `games`."""
 
@@ -157,7 +157,7 @@ class BackgroundRatings:
         )
         self._checkpoint = newer or self._checkpoint
         for analysis in analysed.values():
-            analysis.bots()  # this makes the resamples, which the analysis keeps for all intervals
+            analysis.prepare()
         self._again_at_s = end_of_delay_s(began_s, time.monotonic())
         self._finished = RatedGames(games, analysed, ratings)
         return self._finished

@@ -9,13 +9,17 @@ import threading
 import time
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 from hand_made import game_result
 
 from referee.ratings import checkpoint
+from referee.ratings.analysis import Analysis
+from referee.ratings.intervals import Resampling
 from referee.ratings.trueskill import RatingHistories, Ratings, rate
-from referee.reports.selection import GameFilter
+from referee.reports.selection import GameFilter, analyses
+from referee.reports.verdicts import name_deviations
 from referee.result_columns import ResultColumns
 from referee.web import background, cache
 from referee.web.background import BackgroundRatings, HistoryKeeper
@@ -202,7 +206,7 @@ def test_caller_that_does_not_wait_gets_the_ratings_later(league, gate):
 
 def test_ratings_are_ready_when_the_intervals_are_computed(league):
     are_computed = threading.Event()
-    analysis = SimpleNamespace(bots=lambda: are_computed.wait(60))
+    analysis = SimpleNamespace(prepare=lambda: are_computed.wait(60))
     ratings, played = (
         BackgroundRatings(league, GameFilter()),
         ResultColumns.from_results(league.games),
@@ -212,6 +216,18 @@ def test_ratings_are_ready_when_the_intervals_are_computed(league):
     are_computed.set()
     found = ratings.rate(played, {"basic": analysis}, 60.0)
     assert found.ratings.table() == expected_ratings(league, 60)
+
+
+def test_pages_resample_nothing_after_the_computation(league, monkeypatch):
+    played = ResultColumns.from_results(league.games)
+    found = BackgroundRatings(league, GameFilter()).rate(played, analyses(played), None)
+    expected = Analysis(played).pair("a@1", "b@1").lead
+    monkeypatch.setattr(
+        Resampling, "sums", MagicMock(side_effect=AssertionError("a page waits for this"))
+    )
+    assert list(name_deviations(found.analysed)) == []
+    [analysis] = found.analysed.values()
+    assert analysis.pair("a@1", "b@1").lead == expected
 
 
 @pytest.fixture
@@ -239,7 +255,7 @@ def test_games_that_change_during_a_computation_do_not_lose_its_result(league, g
     """So a page has ratings while a tournament runs. The page is outdated."""
     ratings, analysed = (
         BackgroundRatings(league, GameFilter()),
-        {"basic": SimpleNamespace(bots=int)},
+        {"basic": SimpleNamespace(prepare=int)},
     )
     early, all_games = (
         ResultColumns.from_results(league.games[:50]),
