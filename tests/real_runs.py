@@ -75,8 +75,16 @@ class Place:
         return inherited | {"PATH": path} | own | more
 
     def referee(self, *arguments, **environment):
-        """Run a command to its end. If possible, run it in this process, which is faster."""
-        words = [str(argument) for argument in arguments]
+        """Run a command to its end. If possible, run it in this process, which is faster.
+
+        Print the bug reports that the command leaves, because pytest shows what a failing test has printed.
+        """
+        done = self._run([str(argument) for argument in arguments], environment)
+        for report in self.temp.glob("referee-bug-*.txt"):
+            print(report.read_text())  # noqa: T201 - for the person who reads the failure
+        return done
+
+    def _run(self, words, environment):
         own_process = environment or asyncio._get_running_loop()
         if not own_process and (only_reads(words) or not self.apart):
             return run_here(words, self.folder, self.environment())
