@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from io import TextIOWrapper
+from io import FileIO, RawIOBase, TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -43,6 +43,8 @@ _UNREAD = {errno.EPIPE, errno.EIO}
 """The error numbers of a write to a pipe that nobody reads any more, and of a write to a closed terminal."""
 
 if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
     from referee.bots.logs import LogSettings
 
 
@@ -111,15 +113,34 @@ def prepare_output() -> None:
     If standard output is a file or a pipe, its width is not limited, unless the environment variable COLUMNS gives a width.
     Characters that a stream cannot write become similar ASCII characters, or else escapes. A stream with the encoding UTF-8
     is changed only if its error handler is `strict`, because this handler raises an error for a path that is not UTF-8.
+
+    If the environment variable PYTHONUNBUFFERED is set, both streams are replaced. Otherwise, a text that is too long for
+    the rest of the disk would be cut off without an error.
     """
     if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
         console.width = _FULL_WIDTH
-    for stream in (sys.stdout, sys.stderr):
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if isinstance(stream, TextIOWrapper) and isinstance(stream.buffer, RawIOBase):
+            file = _WholeFile(stream.fileno(), "w", closefd=False)
+            stream = TextIOWrapper(file, stream.encoding, stream.errors, write_through=True)
+            setattr(sys, name, stream)
         if isinstance(stream, TextIOWrapper) and (
             stream.errors == "strict" or stream.encoding.lower() not in {"utf-8", "utf8"}
         ):
             codecs.register_error("similar-ascii", _similar_ascii)
             stream.reconfigure(errors="similar-ascii")
+
+
+class _WholeFile(FileIO):
+    """An unbuffered file that writes all bytes or raises an error. `FileIO` may write only some of them."""
+
+    def write(self, data: ReadableBuffer) -> int:
+        """Write bytes, and return their number."""
+        rest = whole = memoryview(data)
+        while rest:
+            rest = rest[os.write(self.fileno(), rest) :]
+        return len(whole)
 
 
 def _similar_ascii(error: UnicodeError) -> tuple[str | bytes, int]:

@@ -69,10 +69,21 @@ def test_closed_standard_stream_is_taken_for_the_null_device(here, closed, code)
     assert ("greedy" in done.stdout) == (">" not in closed.replace("2>", ""))
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("form", ["--json", ""])
-def test_full_disk_is_reported_in_one_line(here, form):
-    done = here.shell(f"PYTHONUNBUFFERED= referee ratings {form} > /dev/full")
+def test_full_disk_is_reported_in_one_line(here, form, unbuffered):
+    done = here.shell(f"PYTHONUNBUFFERED={unbuffered} referee ratings {form} > /dev/full")
     assert (done.returncode, done.stderr) == (1, "referee: No space left on device\n")
+
+
+@pytest.mark.unmeasured  # coverage could not write its data either
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_disk_that_gets_full_within_a_text_is_reported_in_one_line(here, unbuffered):
+    """The limit of a file's size has the same effect as the end of a disk."""
+    settings = f"PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED={unbuffered}"
+    done = here.shell(f"ulimit -f 1; {settings} referee tournament schema > cut.json")
+    assert (done.returncode, done.stderr) == (1, "referee: File too large\n")
+    assert (here.folder / "cut.json").stat().st_size > 0
 
 
 def test_process_that_is_started_inherits_the_null_device():
