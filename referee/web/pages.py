@@ -268,23 +268,21 @@ def download(views: LeagueViews, file: str) -> tuple[bytes, str]:
     if ending == "zip":
         return _pack(views, name), "application/zip"
     name, _, kind = name.rpartition(".")
+    if kind not in {"standings", "pairs"} or ending not in {"csv", "json"}:
+        raise NotFoundError(f"{file}: there is no such download")
     choice = GameFilter(tournament=name)
     row_type: type
     rows: Sequence[object] | None
     if kind == "standings":
         ratings = views.ratings(choice)
         row_type, rows = RatingRow, None if ratings is None else ratings.rows
-    elif kind == "pairs":
-        row_type, rows = PairRow, views.pairs(choice)
     else:
-        raise NotFoundError(f"{file}: there is no such download")
+        row_type, rows = PairRow, views.pairs(choice)
     if rows is None:
         raise NotReadyError
     if ending == "csv":
         return csv_text(row_type, rows).encode(), "text/csv; charset=utf-8"
-    if ending == "json":
-        return f"{json_text(rows)}\n".encode(), "application/json"
-    raise NotFoundError(f"{file}: there is no such download")
+    return f"{json_text(rows)}\n".encode(), "application/json"
 
 
 def _pack(views: LeagueViews, name: str) -> bytes:

@@ -265,6 +265,15 @@ def test_download_of_ratings_that_are_not_computed_is_to_be_tried_again(league, 
     assert "The ratings are being computed." in early.text
 
 
+@pytest.mark.parametrize("file", ["standings.xml", "pairs.xml"])
+def test_unknown_ending_of_a_download_is_refused_before_ratings_are_computed(
+    league, monkeypatch, file
+):
+    monkeypatch.setattr(BackgroundRatings, "rate", MagicMock(side_effect=NotReadyError))
+    response = Client(make_app(LeagueViews(league, patience_s=0))).get(f"/downloads/cup.{file}")
+    assert (response.status_code, "there is no such download" in response.text) == (404, True)
+
+
 def test_error_of_the_database_is_not_kept_as_the_page_of_a_game(league, monkeypatch):
     client = Client(make_app(LeagueViews(league)))
     with monkeypatch.context() as patch:
