@@ -57,6 +57,11 @@ _HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+
 """A header Host: a name or an address, IPv6 in brackets, and perhaps a port."""
 _REFUSED_GZIP = re.compile(rb"gzip\s*;\s*q=0(\.0*)?\s*(,|$)", re.IGNORECASE)
 """This pattern is found in a header Accept-Encoding if the header refuses gzip."""
+_HTTP_ERRORS = {
+    404: "There is no page at this address.",
+    405: "This address does not accept the method of this request.",
+}
+"""What the pages say instead of Starlette's texts, by the status."""
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -171,8 +176,7 @@ class _Endpoints:
 def _handle_error(league: League, _request: Request, error: Exception) -> Response:
     """Return a page that says what is wrong and leads back to the league. The page does not say where the league is stored."""
     if isinstance(error, HTTPException):
-        is_missing = error.status_code == 404  # noqa: PLR2004
-        text = "There is no page at this address." if is_missing else error.detail
+        text = _HTTP_ERRORS.get(error.status_code, error.detail)
         return _problem(error.status_code, text, error.headers)
     if isinstance(error, NotReadyError):
         text = "The ratings are being computed. Try again in some seconds."
@@ -195,7 +199,7 @@ class Guard:
     Args:
         app: answers all other requests.
         hosts: the accepted names in the header Host. `*` accepts all.
-        forms: the path below which POST requests are accepted too.
+        forms: the path below which the application checks the method, because some pages there accept POST requests.
     """
 
     def __init__(self, app: ASGIApp, hosts: Container[str], *, forms: str) -> None:
@@ -235,8 +239,8 @@ class Guard:
                 400,
                 "This server has another host name. Use the address that it printed at its start.",
             )
-        is_form = request.method == "POST" and _path(request).startswith(f"{self._forms}/")
-        if request.method not in {"GET", "HEAD"} and not is_form:
+        has_forms = _path(request).startswith(f"{self._forms}/")
+        if request.method not in {"GET", "HEAD"} and not has_forms:
             return _problem(405, "This page can only be read.", {"allow": "GET, HEAD"})
         return None
 

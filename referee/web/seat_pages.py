@@ -48,10 +48,8 @@ def seat_routes(lobby: Lobby) -> list[BaseRoute]:
     lobby_path, game_path = f"{SEAT}/{{token}}", f"{SEAT}/{{token}}/{{game}}"
     return [
         Route(SEAT, _explain),
-        Route(lobby_path, seat.guarded(seat.show_lobby)),
-        Route(lobby_path, seat.guarded(seat.start), methods=["POST"]),
-        Route(game_path, seat.guarded(seat.show_game)),
-        Route(game_path, seat.guarded(seat.choose), methods=["POST"]),
+        Route(lobby_path, seat.guarded(seat.show_lobby, seat.start), methods=["GET", "POST"]),
+        Route(game_path, seat.guarded(seat.show_game, seat.choose), methods=["GET", "POST"]),
         Route(f"{game_path}/moves", seat.guarded(seat.send_news)),
         Route(f"{game_path}/leave", seat.guarded(seat.leave), methods=["POST"]),
         Route(f"{game_path}/replay", seat.guarded(seat.show_replay)),
@@ -70,8 +68,11 @@ class _Seat:
         self._lobby = lobby
         self._address = f"{SEAT}/{lobby.token}"
 
-    def guarded(self, endpoint: Endpoint) -> Endpoint:
-        """Return an endpoint that also refuses a wrong token, and tells browsers not to keep the response."""
+    def guarded(self, endpoint: Endpoint, post: Endpoint | None = None) -> Endpoint:
+        """Return an endpoint that also refuses a wrong token, and tells browsers not to keep the response.
+
+        If `post` is given, it answers the POST requests.
+        """
 
         async def respond(request: Request) -> Response:
             token = request.path_params["token"]
@@ -79,7 +80,8 @@ class _Seat:
                 raise NotFoundError(
                     "This address is wrong. `referee serve` prints the right one when it starts."
                 )
-            response = await endpoint(request)
+            is_form = request.method == "POST"
+            response = await (post if post and is_form else endpoint)(request)
             response.headers["cache-control"] = "no-store"
             return response
 

@@ -116,6 +116,22 @@ def test_only_reading_is_allowed(client, method):
     assert (response.status_code, response.headers["allow"]) == (405, "GET, HEAD")
 
 
+@pytest.mark.parametrize("method", ["PUT", "OPTIONS"])
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/sit/token", {"GET", "HEAD", "POST"}),
+        ("/sit/token/1", {"GET", "HEAD", "POST"}),
+        ("/sit/token/1/moves", {"GET", "HEAD"}),
+        ("/sit/token/1/leave", {"POST"}),
+    ],
+)
+def test_refused_method_at_the_seat_gets_the_allowed_ones(client, method, path, allowed):
+    response = client.request(method, path)
+    assert (response.status_code, set(response.headers["allow"].split(", "))) == (405, allowed)
+    assert "This address does not accept the method of this request." in response.text
+
+
 def test_head_has_the_headers_of_the_page(client):
     got, head = client.get("/games"), client.request("HEAD", "/games")
     assert head.status_code == 200
