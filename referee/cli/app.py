@@ -18,14 +18,20 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from referee import __version__
 from referee.cli import handle_interrupts, interrupt_signals
 from referee.cli.completion import CompletedCommand
-from referee.cli.options import INTERRUPTED, UNSOUND, USER_ERROR, prepare_output, write
+from referee.cli.options import (
+    INTERRUPTED,
+    UNSOUND,
+    USER_ERROR,
+    Output,
+    prepare_output,
+    write,
+)
 from referee.errors import RefereeError, UserError, cut_middle, describe_shortage
 from referee.reports.formats import visible
 
@@ -364,14 +370,14 @@ def _write_bug_report(error: Exception) -> str:
 def _print_error(*lines: str, output: str = "") -> None:
     """Print the lines of an error to standard error, after the `output` of the program that failed.
 
-    Ignore a closed terminal.
+    Ignore a closed terminal and a full disk.
     """
     if len(lines) > _MAX_LINES:
         lines = (*lines[: _MAX_LINES - 1], f"{len(lines) - _MAX_LINES + 1} more lines")
-    console = Console(stderr=True, soft_wrap=True, emoji=False)
-    with suppress(OSError):  # the terminal is closed
+    console = Output(stderr=True, soft_wrap=True, emoji=False)
+    with suppress(OSError):  # the disk is full
         if output:
-            sys.stderr.write(f"{output}\n")
+            console.write(f"{output}\n")
         for line in lines:
             text = visible(cut_middle(line, _MAX_MESSAGE))
             console.print(f"[bold red]referee:[/] {escape(text)}")

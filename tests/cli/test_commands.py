@@ -76,6 +76,12 @@ def test_full_disk_is_reported_in_one_line(here, form, unbuffered):
     assert (done.returncode, done.stderr) == (1, "referee: No space left on device\n")
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_exit_code_of_an_error_that_cannot_be_printed_is_the_same(here, unbuffered):
+    done = here.shell(f"PYTHONUNBUFFERED={unbuffered} referee verify nothing 2> /dev/full")
+    assert (done.returncode, done.stdout) == (2, "")
+
+
 @pytest.mark.unmeasured  # coverage could not write its data either
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_disk_that_gets_full_within_a_text_is_reported_in_one_line(here, unbuffered):
