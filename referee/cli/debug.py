@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import uvloop
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -18,6 +17,7 @@ from referee.bots import BotSpec
 from referee.bots.logs import LogSettings
 from referee.bots.manifest import load_manifest
 from referee.check import dropped_text, fault_text, kind_name
+from referee.cli.interrupts import run_loop
 from referee.cli.isolation import (
     IsolationOption,
     RequireOption,
@@ -141,14 +141,14 @@ def debug(
         if isinstance(found, StoredBot):
             roster = Roster(store, workshop)
             spec = roster.spec(found.bot)
-            uvloop.run(roster.refresh(found.bot))
+            run_loop(roster.refresh(found.bot))
         else:
-            spec = uvloop.run(load_folder(found, workshop, under, ctx, build=not attach))
+            spec = run_loop(load_folder(found, workshop, under, ctx, build=not attach))
     if attach:
         launcher = attach_launcher(spec, stored.seat)
     last_move = int(move) if colon else _first_fault(stored)
     try:
-        view = uvloop.run(_run(stored, spec, launcher, last_move, settings))
+        view = run_loop(_run(stored, spec, launcher, last_move, settings))
     except Difference as difference:
         raise RefereeError(f"{game_id} is not correct: {difference}") from difference
     if view.faults:

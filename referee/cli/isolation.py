@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
-import uvloop
 from rich.console import Console
 from rich.text import Text
 
@@ -22,6 +21,7 @@ from referee.bots import BotSpec
 from referee.bots.attach import AttachLauncher
 from referee.bots.fetch import plan_fetches
 from referee.bots.manifest import Manifest, Variant, load_manifest
+from referee.cli.interrupts import run_loop
 from referee.cli.options import JsonOption, notes, show_table, write
 from referee.errors import NotFoundError, UserError
 from referee.reports.checks import ProtectionRow, RefusalRow, protection_rows, refusal_rows
@@ -96,7 +96,7 @@ def select_isolation_for(
     selected rung is weaker than `required`. Raises UserError also if `wanted` is None, this machine gives no isolation,
     and one of the bots is not a sample bot.
     """
-    isolation = uvloop.run(select_isolation(wanted, parse_rung("--require-isolation", required)))
+    isolation = run_loop(select_isolation(wanted, parse_rung("--require-isolation", required)))
     check_unisolated(isolation, list_bots)
     return isolation
 
@@ -270,7 +270,7 @@ def doctor(as_json: JsonOption = False) -> None:
 
     Example: referee doctor --json
     """
-    isolation = uvloop.run(select_isolation())
+    isolation = run_loop(select_isolation())
     rows, refusals = protection_rows(isolation), refusal_rows(isolation)
     if as_json:
         write(json_text({"rung": isolation.rung, "protections": rows, "higher_rungs": refusals}))

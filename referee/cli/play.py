@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
-import uvloop
 
 from referee import toml_file
 from referee.bots import BotSpec
 from referee.bots.manifest import load_manifest
 from referee.cli.games import Position, find_position, show_record
+from referee.cli.interrupts import run_loop
 from referee.cli.isolation import (
     IsolationOption,
     RequireOption,
@@ -197,7 +197,7 @@ def play(
     task = make_free_task(specs, rules, seed_text, under, clocks)
     if position is not None:
         task = replace(task, setup=position.apply(task.setup))
-    record = uvloop.run(
+    record = run_loop(
         play_free_game(
             task,
             under,
@@ -336,7 +336,7 @@ def _prepare_bots(
         lambda: find_bots(folders, names, options.league, options.db),
     )
     workshop = workshop_at(options.league, under)
-    specs = uvloop.run(_load_bots(texts, options, workshop, under))
+    specs = run_loop(_load_bots(texts, options, workshop, under))
     for spec in specs:
         if rules.name not in spec.rulesets:
             raise UserError(f"{spec.bot}: rulesets: the bot does not play {rules.name}")

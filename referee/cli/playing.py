@@ -5,7 +5,6 @@ A command makes `PlaySettings` from its options. `open_new_tournament` creates a
 
 from __future__ import annotations
 
-import asyncio
 import os
 import secrets
 import shlex
@@ -15,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import typer
-import uvloop
 
 from referee import deals
 from referee.bots.logs import LogSettings
@@ -27,6 +25,7 @@ from referee.cli.cluster import (
     choose_cluster,
     choose_workers,
 )
+from referee.cli.interrupts import Interrupts, run_loop
 from referee.cli.isolation import (
     RungChoice,
     announce_isolation,
@@ -47,7 +46,7 @@ from referee.cli.options import (
     show_table,
     write,
 )
-from referee.cli.progress import Interrupts, conduct
+from referee.cli.progress import conduct
 from referee.cli.tournament import (
     announce_verdict,
     check_entries,
@@ -138,7 +137,7 @@ def open_new_tournament(
     with League.open(league, create=True, db=db) as store, store.lock():
         roster = roster_of(store, under)
         try:
-            bots = uvloop.run(
+            bots = run_loop(
                 enter_bots(config, roster, now_us=now_us(), refreshes=settings.place is None)
             )
         except KeyboardInterrupt:
@@ -195,15 +194,12 @@ def refresh_bots(
     roster = roster_of(store, isolation)
 
     async def refresh() -> None:
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - a coroutine runs in a task
-        interrupts.call_on_interrupt(asyncio.get_running_loop(), task.cancel)
         for bot in tournament.bots.values():
             await roster.refresh(bot)
 
     try:
-        uvloop.run(refresh())
-    except asyncio.CancelledError:
+        interrupts.run_loop(refresh())
+    except KeyboardInterrupt:
         settings.out.print(
             "Interrupted before all bots were checked and built. To go on, run this command again.",
             soft_wrap=True,

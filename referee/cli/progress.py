@@ -8,26 +8,19 @@ about faults. If the terminal or the pipe is closed, the games in play finish to
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from datetime import timedelta
-from functools import partial
-from types import FrameType
-from typing import Self
 
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
-from referee.cli import interrupt_signals
 from referee.cli.cluster import OpenWorkers
-from referee.cli.options import INTERRUPTED, Output
+from referee.cli.interrupts import STOP_AT_ONCE, Interrupts
+from referee.cli.options import Output
 from referee.errors import Cause, count_text
 from referee.ratings.trueskill import Ratings
 from referee.records import Fault, GameRecord, GameResult, ScheduledGame
@@ -90,70 +83,6 @@ class LiveTable:
             self._next += 1
 
 
-_LAST_RESORT_S = 10.0
-"""Seconds from the second signal until this process exits, whatever it still waits for."""
-_AT_ONCE = 2
-"""After this many signals, a run ends at once. After fewer, the games in play are finished first."""
-
-
-class Interrupts:
-    """Counts SIGINT, SIGTERM and SIGHUP inside a `with` block. Under `nohup`, SIGHUP stays ignored.
-
-    Inside the block, these signals raise no KeyboardInterrupt. This exception could come between any two instructions. If
-    it came after a lock was taken, and before the `try` that releases the lock, the lock would stay locked.
-
-    If the block has not ended `_LAST_RESORT_S` seconds after the second signal, this process exits without cleaning up, as if
-    it were killed; workers and bots end too. Otherwise a database that does not answer could block the event loop for ever.
-    """
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._call: Callable[[], object] | None = None
-        self._last_resort = threading.Timer(_LAST_RESORT_S, _give_up)
-        self._last_resort.daemon = True
-
-    def __enter__(self) -> Self:
-        self._before = {number: signal.signal(number, self._note) for number in interrupt_signals()}
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-        self._last_resort.cancel()
-
-    def call_on_interrupt(
-        self, loop: asyncio.AbstractEventLoop, call: Callable[[], object]
-    ) -> None:
-        """Call `call` in the event loop `loop`, once for each signal so far and once for each later signal.
-
-        This method does not use `loop.add_signal_handler`, because the end of the loop would then replace the handlers of
-        this class by Python's own handlers.
-        """
-        for _ in range(self._count):
-            loop.call_soon(call)
-        self._call = partial(loop.call_soon_threadsafe, call)
-
-    def _note(self, _number: int, _frame: FrameType | None) -> None:
-        self._count += 1
-        if self._count == _AT_ONCE:
-            with suppress(RuntimeError):  # no further thread can be started
-                self._last_resort.start()
-        if self._call is not None:
-            with suppress(RuntimeError):  # the loop has ended
-                self._call()
-
-
-def _give_up() -> None:
-    """End this process as if it were killed."""
-    show_cursor = "\x1b[?25h" if os.isatty(2) else ""  # the live screen has hidden the cursor
-    with suppress(OSError):  # the terminal is closed
-        os.write(
-            2,
-            f"{show_cursor}\nreferee: stopped without waiting any longer; to resume: referee tournament resume NAME\n".encode(),
-        )
-    os._exit(INTERRUPTED)
-
-
 _PLAIN_LINES = 10
 """Approximate number of progress lines if the output is not a terminal."""
 _REFRESH_S = 0.25
@@ -192,7 +121,7 @@ def conduct(
     def interrupt() -> None:
         nonlocal count
         count += 1
-        if count < _AT_ONCE:
+        if count < STOP_AT_ONCE:
             conductor.drain()
             screen.say("Finishing the games in play; Ctrl-C again stops at once.")
         else:

@@ -18,6 +18,7 @@ from referee.cli.cluster import (
     check_cores,
     check_isolation,
 )
+from referee.cli.interrupts import Interrupts
 from referee.cli.isolation import (
     NewTournamentIsolationOption,
     OldTournamentIsolationOption,
@@ -46,7 +47,6 @@ from referee.cli.playing import (
     refresh_bots,
     resume_command,
 )
-from referee.cli.progress import Interrupts
 from referee.cli.tournament import LeaguePace
 from referee.cli.without_file import (
     BudgetKeyOption,

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import uvloop
 from rich.console import RenderableType
 
 from referee import toml_file
@@ -17,6 +16,7 @@ from referee.bots.logs import LogSettings
 from referee.bots.manifest import load_manifest
 from referee.check import Report, Step
 from referee.check.conformance import QUICK_STEPS, STEPS, check_bot, choose_steps
+from referee.cli.interrupts import run_loop
 from referee.cli.isolation import (
     IsolationOption,
     RequireOption,
@@ -205,7 +205,7 @@ def run_check(
 
     As text, each step is printed when it is done. As JSON, the report is printed after the last step.
     """
-    report = uvloop.run(_check(path, workshop, logs, chosen, discard, quiet=as_json))
+    report = run_loop(_check(path, workshop, logs, chosen, discard, quiet=as_json))
     if as_json:
         write(json_text(check_data(report)))
     else:
