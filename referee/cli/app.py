@@ -302,7 +302,7 @@ def run() -> None:
     """Run the command line and exit.
 
     SIGTERM and SIGHUP have the same effect as Ctrl-C: bots and builds are stopped before the referee ends. If the terminal
-    is closed, errors are not printed, but the exit code is the same.
+    is closed, errors are not printed. The exit code is the same, but 1 instead of 2 if Typer refuses an option or argument.
     """
     prepare_output()
     try:
@@ -370,12 +370,12 @@ def _write_bug_report(error: Exception) -> str:
 def _print_error(*lines: str, output: str = "") -> None:
     """Print the lines of an error to standard error, after the `output` of the program that failed.
 
-    Ignore a closed terminal and a full disk.
+    Raise no error if the terminal is closed or the disk is full.
     """
     if len(lines) > _MAX_LINES:
         lines = (*lines[: _MAX_LINES - 1], f"{len(lines) - _MAX_LINES + 1} more lines")
     console = Output(stderr=True, soft_wrap=True, emoji=False)
-    with suppress(OSError):  # the disk is full
+    with suppress(OSError):  # the disk is full; `Output` ignores a closed terminal
         if output:
             console.write(f"{output}\n")
         for line in lines:

@@ -1,7 +1,9 @@
 """Handle Ctrl-C, SIGTERM and SIGHUP while an event loop runs.
 
-In other code these signals raise KeyboardInterrupt, which can come between any two instructions. If it comes while an event loop starts or
-closes, the loop can no longer be closed.
+Elsewhere these signals raise KeyboardInterrupt, which may come between any two instructions. A loop that is interrupted in this way while it
+starts or closes cannot be closed any more. So here the signals are only counted, and they cancel the coroutine.
+
+The commands that talk to a cluster run a loop of Dask's own kind, without this protection.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ Result = TypeVar("Result")
 _LAST_RESORT_S = 10.0
 """Seconds from the second signal until this process exits, whatever it still waits for."""
 STOP_AT_ONCE = 2
-"""After this many signals, a run ends at once. After fewer, the games in play are finished first."""
+"""The signal with this number lets a tournament end at once. The signal before it lets the tournament finish the games in play."""
 
 
 class Interrupts:
@@ -33,6 +35,8 @@ class Interrupts:
 
     Inside the block, these signals raise no KeyboardInterrupt. This exception could come between any two instructions. If
     it came after a lock was taken, and before the `try` that releases the lock, the lock would stay locked.
+
+    Blocks may be nested. Signals in the inner block do not count in the outer one.
 
     If the block has not ended `_LAST_RESORT_S` seconds after the second signal, this process exits without cleaning up, as if
     it were killed; workers and bots end too. Otherwise a database that does not answer could block the event loop for ever.
@@ -67,9 +71,9 @@ class Interrupts:
         self._call = partial(loop.call_soon_threadsafe, call)
 
     def run_loop(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run a coroutine in an event loop of its own, and return its result. Each signal, also an earlier one, cancels the coroutine.
+        """Run a coroutine in an event loop of its own, and return its result. Each signal cancels the coroutine.
 
-        Raises KeyboardInterrupt if that ends the coroutine.
+        Signals that came in this block before the loop started count too. Raises KeyboardInterrupt if the coroutine ends by the cancellation.
         """
 
         async def run() -> Result:
@@ -109,7 +113,8 @@ def _give_up() -> None:
 def run_loop(work: Coroutine[Any, Any, Result]) -> Result:
     """Run a coroutine in an event loop of its own, and return its result.
 
-    SIGINT, SIGTERM and SIGHUP cancel the coroutine. After one of them, raises KeyboardInterrupt when the loop is closed.
+    SIGINT, SIGTERM and SIGHUP cancel the coroutine. If it then ends by the cancellation or returns, raises KeyboardInterrupt when the loop
+    is closed. Another error of the coroutine is raised as it is.
     """
     with Interrupts() as interrupts:
         result = interrupts.run_loop(work)

@@ -200,11 +200,16 @@ def refresh_bots(
     try:
         interrupts.run_loop(refresh())
     except KeyboardInterrupt:
-        settings.out.print(
-            "Interrupted before all bots were checked and built. To go on, run this command again.",
-            soft_wrap=True,
-        )
-        raise typer.Exit(INTERRUPTED) from None
+        raise early_interrupt(settings) from None
+
+
+def early_interrupt(settings: PlaySettings) -> typer.Exit:
+    """Print how to go on after a signal before the first game. Return the exception that ends the command."""
+    settings.out.print(
+        "Interrupted before all bots were checked and built. To go on, run this command again.",
+        soft_wrap=True,
+    )
+    return typer.Exit(INTERRUPTED)
 
 
 def play_to_end(

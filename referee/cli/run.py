@@ -40,7 +40,9 @@ from referee.cli.options import (
     TournamentArgument,
 )
 from referee.cli.playing import (
+    PlaySettings,
     choose_settings,
+    early_interrupt,
     league_options,
     open_new_tournament,
     play_to_end,
@@ -181,7 +183,7 @@ def resume(
         tournament = find_tournament(store, wanted)
         check_cores(settings.place, tournament.config)
         choice = choose_rung(ctx, isolation, tournament.config.isolation)
-        under = _select_isolation_again(store, tournament, choice, require)
+        under = _select_isolation_again(store, tournament, choice, require, settings)
         check_isolation(settings.place, under)
         if not all(part.finished for part in tournament.parts):
             refresh_bots(store, tournament, under, interrupts, settings)
@@ -233,7 +235,7 @@ def extend(
         for bot in tournament.bots.values():
             roster_of(store).spec(bot)  # raises for a missing bot before the extension is stored
         choice = choose_rung(ctx, isolation, tournament.config.isolation)
-        under = _select_isolation_again(store, tournament, choice, require)
+        under = _select_isolation_again(store, tournament, choice, require, settings)
         check_isolation(settings.place, under)
         check_cluster(settings.place)
         refresh_bots(store, tournament, under, interrupts, settings)
@@ -259,13 +261,20 @@ def _check_can_extend(store: League, tournament: Tournament, matches: int) -> No
 
 
 def _select_isolation_again(
-    store: League, tournament: Tournament, choice: RungChoice, required: str | None
+    store: League,
+    tournament: Tournament,
+    choice: RungChoice,
+    required: str | None,
+    settings: PlaySettings,
 ) -> Isolation:
-    """Select the isolation of a stored tournament."""
+    """Select the isolation of a stored tournament. After a signal, prints how to go on and raises typer.Exit."""
     names = map(str, tournament.bots.values())
-    return select_isolation_for(
-        choice.wanted, required, lambda: find_bots((), names, store.folder, store.db)
-    )
+    try:
+        return select_isolation_for(
+            choice.wanted, required, lambda: find_bots((), names, store.folder, store.db)
+        )
+    except KeyboardInterrupt:
+        raise early_interrupt(settings) from None
 
 
 def _newest_unfinished(store: League) -> str:

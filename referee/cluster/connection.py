@@ -47,7 +47,7 @@ _RETRY_S = 1.0
 _MAX_FAILED_STARTS = 3
 """`referee worker` gives up after this many starts in a row in which a worker process ended. Fewer such starts prove
 nothing, because the process may have been killed by a person, or by the kernel for lack of memory."""
-_UNREACHABLE = (CommClosedError, ConnectionError, TimeoutError, socket.gaierror)
+_UNREACHABLE = (CommClosedError, ConnectionError, TimeoutError)
 """The errors of a connection that was closed or not made."""
 LOCAL = "local:"
 """The first part of an address that starts a cluster on this machine."""
@@ -381,7 +381,7 @@ async def _local_cluster(workers: int, cache: Path, security: Security) -> Async
             except (OSError, RuntimeError) as error:
                 raise _start_error(f"{LOCAL}{workers}", error) from error
             assert cluster.scheduler is not None  # noqa: S101 - the cluster has started it
-            cluster.scheduler.http_server.stop()  # as in `PlacePlugin`
+            cluster.scheduler.http_server.stop()  # it has no TLS; see `PlacePlugin`
             yield cluster.scheduler_address
 
 

@@ -10,6 +10,7 @@ import logging
 import os
 import secrets
 import signal
+import socket
 from collections.abc import Iterable
 from contextlib import AsyncExitStack, suppress
 from multiprocessing import resource_tracker
@@ -73,7 +74,7 @@ class QuietNanny(Nanny):
 
 
 class PlacePlugin(WorkerPlugin):
-    """Prepares the process of a Dask worker: ignores Ctrl-C, and pins the process to its cores.
+    """Prepares the process of a Dask worker: stops its web server, ignores Ctrl-C, and pins the process to its cores.
 
     At the start it ends the bots of killed workers and removes their run folders.
     """
@@ -112,7 +113,7 @@ def worker_options(place: Place, security: Security | None) -> dict[str, Any]:
         "resources": {CORE: 1},
         "memory_limit": 0,  # the sandbox limits the memory of bots
         "dashboard": False,
-        "dashboard_address": "127.0.0.1:0",  # even without a dashboard, Dask starts a server; `PlacePlugin` stops it
+        "dashboard_address": "127.0.0.1:0",  # even without a dashboard, Dask starts a web server; `PlacePlugin` stops it
         "plugins": (PlacePlugin(place),),
         "security": security,
         "silence_logs": logging.CRITICAL,
@@ -133,8 +134,15 @@ def places(count: int | None, folder: Path) -> list[Place]:
 
 
 def own_address(scheduler: str) -> str:
-    """Return the address from which this machine reaches a scheduler, an IPv6 address in brackets."""
-    return unparse_host_port(get_ip(ensure_ip(get_address_host(scheduler))))
+    """Return the address of this machine on the way to a scheduler. An IPv6 address gets brackets.
+
+    Raises ConnectionError if the name of the scheduler cannot be resolved.
+    """
+    try:
+        remote = ensure_ip(get_address_host(scheduler))
+    except socket.gaierror as error:
+        raise ConnectionError(str(error)) from error
+    return unparse_host_port(get_ip(remote))
 
 
 async def run_workers(
@@ -151,7 +159,7 @@ async def run_workers(
         host: the address at which the workers listen; None for `own_address`.
         security: the certificates; None without TLS.
     """
-    # without a host, Dask's nannies listen at `own_address`, but their workers at all addresses of the machine
+    # Give Dask a host in any case: without one, its workers, but not its nannies, listen at all addresses of the machine.
     host = own_address(scheduler) if host is None else unparse_host_port(host)
     with run_folder() as folder, dask.config.set(CONFIG | {SCRATCH: str(folder)}):
         async with AsyncExitStack() as stack:

@@ -220,9 +220,9 @@ class Analysis:
         return Resampling.from_matches(self.results.matches)
 
     def prepare(self) -> None:
-        """Compute now what is kept for `bots`, `pair` and `transitivity`, so that they are fast later."""
+        """Compute now what `bots`, `pair` and `transitivity` keep, so that pages get it at once later."""
         self.bots()
-        _ = self._leads, self.transitivity.misleads
+        _ = self._leads, self.transitivity.misleads and self.transitivity.pairs
 
     def bots(self) -> tuple[BotFigures, ...]:
         """Return the estimates for all bots, sorted by name."""

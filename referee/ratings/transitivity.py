@@ -130,8 +130,9 @@ class Transitivity:
         """
         return self.p_value is not None and self.p_value <= 1 - CONFIDENCE
 
+    @ComputedOnce
     def pairs(self) -> tuple[DeviationFigures, ...]:
-        """Return the pairs with decided comparisons, sorted by deviation in standard errors, the largest first."""
+        """The pairs with decided comparisons, sorted by deviation in standard errors, the largest first."""
         decided, won = sum_over_matches(self._decided), sum_over_matches(self._won)
         matches = (self._decided > 0).sum(axis=0).astype(np.float64)
         resampling = Resampling.from_matches(self._decided.shape[0])

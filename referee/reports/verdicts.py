@@ -368,7 +368,7 @@ def transitivity_rows(ruleset: str, test: Transitivity) -> tuple[TransitivityRow
             deviates=each.sure,
             p_value=test.p_value,
         )
-        for each in test.pairs()
+        for each in test.pairs
     )
 
 
@@ -382,7 +382,7 @@ def name_deviations(analysed: Mapping[str, Analysis]) -> Iterator[str]:
     """
     for ruleset, analysis in analysed.items():
         if analysis.transitivity.misleads:
-            yield _name_pairs(ruleset, analysis.transitivity.pairs())
+            yield _name_pairs(ruleset, analysis.transitivity.pairs)
 
 
 def describe_tests(analysed: Mapping[str, Analysis]) -> Iterator[str]:
@@ -393,7 +393,7 @@ def describe_tests(analysed: Mapping[str, Analysis]) -> Iterator[str]:
     for ruleset, analysis in analysed.items():
         test = analysis.transitivity
         if test.misleads:
-            yield f"{_name_pairs(ruleset, test.pairs())} p = {test.p_value:.3f}."
+            yield f"{_name_pairs(ruleset, test.pairs)} p = {test.p_value:.3f}."
         elif test.p_value is None:
             yield f"{ruleset}: too few results to test whether one number per bot explains them."
         else:

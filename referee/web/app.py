@@ -61,7 +61,7 @@ _HTTP_ERRORS = {
     404: "There is no page at this address.",
     405: "This address does not accept the method of this request.",
 }
-"""What the pages say instead of Starlette's texts, by the status."""
+"""The text of an error page by its status. For another status, the page has the text of the exception."""
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -199,7 +199,8 @@ class Guard:
     Args:
         app: answers all other requests.
         hosts: the accepted names in the header Host. `*` accepts all.
-        forms: the path below which the application checks the method, because some pages there accept POST requests.
+        forms: below this path the application itself refuses wrong methods, because some of its pages accept POST. Elsewhere only
+            GET and HEAD are let through.
     """
 
     def __init__(self, app: ASGIApp, hosts: Container[str], *, forms: str) -> None:

@@ -41,7 +41,7 @@ class RatedGames(NamedTuple):
 
     games: ResultColumns
     analysed: dict[str, Analysis]
-    """The analyses of `games`, prepared."""
+    """The analyses of `games`, after `Analysis.prepare`."""
     ratings: Ratings
     """The ratings after `games`."""
 

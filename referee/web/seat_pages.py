@@ -71,7 +71,7 @@ class _Seat:
     def guarded(self, endpoint: Endpoint, post: Endpoint | None = None) -> Endpoint:
         """Return an endpoint that also refuses a wrong token, and tells browsers not to keep the response.
 
-        If `post` is given, it answers the POST requests.
+        `endpoint` answers all requests; if `post` is given, it answers the POST requests instead.
         """
 
         async def respond(request: Request) -> Response:
@@ -80,8 +80,8 @@ class _Seat:
                 raise NotFoundError(
                     "This address is wrong. `referee serve` prints the right one when it starts."
                 )
-            is_form = request.method == "POST"
-            response = await (post if post and is_form else endpoint)(request)
+            is_post = request.method == "POST"
+            response = await (post if post and is_post else endpoint)(request)
             response.headers["cache-control"] = "no-store"
             return response
 

@@ -17,7 +17,7 @@ import pytest
 import typer
 from real_runs import BIN, PATIENCE_S, SAMPLE_BOTS, SEED, place
 
-from referee.cli import playing
+from referee.cli import isolation, playing
 from referee.cli.app import app
 from referee.cli.options import Output, console, notes
 from referee.cli.ratings import _show_diagrams
@@ -146,12 +146,15 @@ def test_interrupted_run_prints_json_too(here, monkeypatch):
     assert done.stderr.splitlines()[-1].startswith("Interrupted. To resume: referee tournament res")
 
 
-def test_interrupt_while_bots_are_built_again_is_reported(here, monkeypatch):
-    async def refresh(*_):
+@pytest.mark.parametrize(
+    ("where", "name"), [(Roster, "refresh"), (isolation, "select_isolation")], ids=["build", "test"]
+)
+def test_interrupt_before_the_first_game_is_reported(here, monkeypatch, where, name):
+    async def be_interrupted(*_):
         signal.raise_signal(signal.SIGINT)
         await asyncio.sleep(PATIENCE_S)
 
-    monkeypatch.setattr(Roster, "refresh", refresh)
+    monkeypatch.setattr(where, name, be_interrupted)
     done = here.referee("tournament", "extend", "cup", "--matches", "1")
     assert (done.returncode, done.stderr) == (130, "")
     assert done.stdout == (

@@ -156,6 +156,20 @@ async def start_workers(folder):
     await run_workers("tcp://127.0.0.1:1", places(2, folder), host=None, security=None)
 
 
+async def test_scheduler_whose_name_cannot_be_resolved_any_more_is_waited_for():
+    """`serve` repeats a start after a ConnectionError."""
+    with pytest.raises(ConnectionError):
+        await run_workers("tcp://no-such-host.invalid:1", [], host=None, security=None)
+
+
+async def test_unknown_address_for_the_workers_ends_the_command(run):
+    unknown = socket.gaierror(-2, "Name or service not known")
+    ended, _ = await run([failure(unknown)], is_gone=False)
+    assert str(ended) == (
+        "tcp://s:1: the workers cannot be started: [Errno -2] Name or service not known"
+    )
+
+
 async def test_workers_that_cannot_be_started_end_the_command(run):
     ended, _ = await run([None, failure(OSError("no space"))], is_gone=True)
     assert str(ended) == "tcp://s:1: the workers cannot be started: no space"

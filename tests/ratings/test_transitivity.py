@@ -70,12 +70,12 @@ def test_circle_of_three_bots_is_found():
     found = transitivity(*circle())
     assert found.p_value < 0.01
     assert found.misleads
-    assert {(each.bot, each.other) for each in found.pairs()} == {
+    assert {(each.bot, each.other) for each in found.pairs} == {
         ("a", "b"),
         ("b", "c"),
         ("c", "a"),
     }
-    for each in found.pairs():
+    for each in found.pairs:
         assert (each.matches, each.decided, each.sure) == (10, 20, True)
         assert each.share.value == 1
         assert each.share.low > each.predicted == pytest.approx(0.5)
@@ -86,13 +86,13 @@ def test_order_of_strength_is_no_deviation():
         *duels("a", "b", 10), *duels("b", "c", 10, first=100), *duels("a", "c", 10, first=200)
     )
     assert not found.misleads
-    assert not any(each.sure for each in found.pairs())
+    assert not any(each.sure for each in found.pairs)
 
 
 def test_two_bots_cannot_contradict_their_ratings():
     found = transitivity(*duels("a", "b", 10))
     assert (found.p_value, found.misleads) == (None, False)
-    [pair] = found.pairs()
+    [pair] = found.pairs
     assert (pair.bot, pair.other, pair.sure) == ("a", "b", False)
 
 
@@ -131,10 +131,10 @@ def test_ties_are_left_out():
         for number, bots in enumerate(permutations("abc", 2))
     ]
     with_ties, without = transitivity(*circle(), *ties), transitivity(*circle())
-    assert [each.decided for each in with_ties.pairs()] == [20, 20, 20]
-    assert [each.share for each in with_ties.pairs()] == [each.share for each in without.pairs()]
+    assert [each.decided for each in with_ties.pairs] == [20, 20, 20]
+    assert [each.share for each in with_ties.pairs] == [each.share for each in without.pairs]
     only_ties = transitivity(*ties)
-    assert (only_ties.p_value, only_ties.pairs()) == (None, ())
+    assert (only_ties.p_value, only_ties.pairs) == (None, ())
 
 
 def test_ties_by_chance_between_unequal_bots_are_no_deviation():
@@ -152,7 +152,7 @@ def test_forfeits_are_left_out():
         for number, bots in enumerate(permutations("abc", 2))
     ]
     with_forfeits, without = transitivity(*circle(), *forfeits), transitivity(*circle())
-    assert [(each.matches, each.decided) for each in with_forfeits.pairs()] == [(10, 20)] * 3
+    assert [(each.matches, each.decided) for each in with_forfeits.pairs] == [(10, 20)] * 3
     assert with_forfeits.p_value == without.p_value
 
 
@@ -191,14 +191,14 @@ def test_cycle_of_one_deviation_of_a_performance_is_found(spread):
 
 def test_named_pairs_are_those_of_the_cycle():
     [found] = tournaments(1, (6, 2, 30), spread=0.4, seed=2, effects=cycle(6, BETA))
-    named = [(int(each.bot[3:]), int(each.other[3:])) for each in found.pairs() if each.sure]
+    named = [(int(each.bot[3:]), int(each.other[3:])) for each in found.pairs if each.sure]
     assert len(named) >= 3
     assert all((bot + 1) % 6 == other for bot, other in named)
-    for each in found.pairs():
+    for each in found.pairs:
         assert each.share.value >= each.predicted
         assert 0 <= each.share.low < each.share.value < each.share.high <= 1
 
 
 def test_order_of_games_does_not_matter():
     results = list(games(play(np.full(5, 25.0), tables(5, 3, 3), np.random.default_rng(1))))
-    assert transitivity(*results).pairs() == transitivity(*results[::-1]).pairs()
+    assert transitivity(*results).pairs == transitivity(*results[::-1]).pairs
