@@ -100,10 +100,12 @@ class ConcurrencySteps:
             return skip_because("max_games is 1: one game at a time")
         count = min(self._max_games, BATCH_GAMES)
         limit_us = min(self._bot.clocks.decision_us, BATCH_LIMIT_US // count)
+        # the game start must have the limit of the requests, because bots plan with it
+        bot = replace(self._bot, clocks=replace(self._bot.clocks, decision_us=limit_us))
         games = [replace(game, seat=0) for game in plan_games("message", self._tables, count)]
-        async with self._bot.run() as process:
+        async with bot.run() as process:
             started = await asyncio.gather(
-                *(start_game(self._bot, process, game) for game in games), return_exceptions=True
+                *(start_game(bot, process, game) for game in games), return_exceptions=True
             )
             raise_first(started)
             seats = [

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
 
+from referee.bots.player import BotPlayer
 from referee.check import StepVerdict, game_steps
 from referee.check.game_steps import ConcurrencySteps, half_width
 from referee.check.games import BotDecision, CheckedGame, TableSize
+from referee.clocks import Clocks
+from referee.pb import play_pb2
+from referee.records import Reply
 from referee.rules.actions import Choice, DecisionKind
 from referee.rules.ruleset import RULESETS
 
@@ -25,12 +31,15 @@ def test_few_games_give_a_wide_interval(values, expected):
     assert half_width(values) == pytest.approx(expected, rel=1e-3)
 
 
+@dataclass(frozen=True)
 class IdleBot:
     """A bot under test that starts no process."""
 
+    clocks: Clocks = Clocks()  # noqa: RUF009 - cannot change
+
     @asynccontextmanager
     async def run(self):
-        yield None
+        yield SimpleNamespace(session=SimpleNamespace(dropped=0), change_games=lambda _: None)
 
 
 def played(games, choice=Choice.TAKE):
@@ -68,6 +77,30 @@ async def test_steps_that_compare_runs_count_the_games_that_both_runs_have(
     assert (await steps.report_determinism()).happened == (
         f"yes: a new process made the same decisions {deterministic}"
     )
+
+
+@pytest.mark.parametrize(("max_games", "limit_us"), [(4, 5_000_000), (99, 937_500)])
+async def test_game_start_has_the_time_limit_of_the_requests_in_one_message(
+    monkeypatch, max_games, limit_us
+):
+    limits_us = []
+
+    class Player(BotPlayer):
+        def __init__(self, clocks):
+            self.clocks = clocks
+
+        async def decide(self, request):
+            limits_us.append((self.clocks.decision_us, request.time.limit_us))
+            return Reply(request.decision.legal[0], 0, 0)
+
+    async def join(_process, seat_start, _limit_us):
+        (start,) = play_pb2.RefereeMessage.FromString(seat_start.message).game_starts
+        return Player(start.clocks)
+
+    monkeypatch.setattr(BotPlayer, "join", join)
+    steps = ConcurrencySteps(IdleBot(), max_games, [TableSize(RULESETS["basic"], 3)])
+    assert (await steps.check_batch()).verdict is StepVerdict.PASS
+    assert set(limits_us) == {(limit_us, limit_us)}
 
 
 async def test_bot_that_replies_differently_beside_other_games_hears_of_the_possible_reasons(
