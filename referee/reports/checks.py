@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -26,6 +26,8 @@ _STYLES = {
 }
 _NAME_WIDTH = 24
 """Width of the column with the names of the steps, in characters."""
+_NARROW = 60
+"""A terminal with fewer columns is too narrow for cells side by side."""
 _FIRST_LINES, _LAST_LINES = 5, 10
 """How many lines the terminal shows from the beginning and from the end of a long output. The first error of a compiler, for
 example, is at the beginning."""
@@ -46,7 +48,7 @@ def step_view(step: Step) -> Group:
         lines = cut_lines(finding.output.rstrip().split("\n"), _FIRST_LINES, _LAST_LINES)
         parts.append(("printed", "\n".join(lines)))
     body = [
-        _grid(Text(""), Text(label, style="dim"), Text(visible(text, lines=True)), widths=(7, 8))
+        _Cells((Text(""), Text(label, style="dim"), Text(visible(text, lines=True))), (7, 8))
         for label, text in parts
     ]
     return Group(head, *body)
@@ -92,12 +94,15 @@ class CheckView:
             yield step_view(steps[0])
         elif steps:
             first, last = steps[0], steps[-1]
-            yield _grid(
-                Text(f"{first.number:2}"),
-                Text("skip", style=_STYLES[StepVerdict.SKIP]),
-                Text(f"{len(steps)} steps"),
-                Text(visible(f"{first.name} to {last.name}: {first.finding.happened}", lines=True)),
-                widths=(2, 4, _NAME_WIDTH),
+            what = f"{first.name} to {last.name}: {first.finding.happened}"
+            yield _Cells(
+                (
+                    Text(f"{first.number:2}"),
+                    Text("skip", style=_STYLES[StepVerdict.SKIP]),
+                    Text(f"{len(steps)} steps"),
+                    Text(visible(what, lines=True)),
+                ),
+                (2, 4, _NAME_WIDTH),
             )
 
 
@@ -166,27 +171,39 @@ def check_data(report: Report) -> dict[str, object]:
     }
 
 
-def _line(step: Step, text: str) -> Table:
+def _line(step: Step, text: str) -> _Cells:
     """Return the line of a step: number, verdict, name, and a text."""
     verdict = step.finding.verdict
     failed = verdict is StepVerdict.FAIL
-    return _grid(
-        Text(f"{step.number:2}"),
-        Text(verdict.value.upper() if failed else verdict.value, style=_STYLES[verdict]),
-        Text(step.name, style="bold" if failed else ""),
-        Text(visible(text, lines=True)),
-        widths=(2, 4, _NAME_WIDTH),
+    return _Cells(
+        (
+            Text(f"{step.number:2}"),
+            Text(verdict.value.upper() if failed else verdict.value, style=_STYLES[verdict]),
+            Text(step.name, style="bold" if failed else ""),
+            Text(visible(text, lines=True)),
+        ),
+        (2, 4, _NAME_WIDTH),
     )
 
 
-def _grid(*cells: Text, widths: tuple[int, ...]) -> Table:
-    """Return cells side by side. All cells except the last one have a fixed width."""
-    grid = Table.grid(padding=(0, 2, 0, 0), expand=False)
-    for width in widths:
-        grid.add_column(width=width, no_wrap=True)
-    grid.add_column(overflow="fold")
-    grid.add_row(*cells)
-    return grid
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """Cells side by side. In a narrow terminal, they are one text, because columns would lose cells."""
+
+    cells: tuple[Text, ...]
+    widths: tuple[int, ...]
+    """The widths of all cells except the last one."""
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        if options.max_width < _NARROW:
+            yield Text("  ").join(cell for cell in self.cells if cell)
+            return
+        grid = Table.grid(padding=(0, 2, 0, 0), expand=False)
+        for width in self.widths:
+            grid.add_column(width=width, no_wrap=True)
+        grid.add_column(overflow="fold")
+        grid.add_row(*self.cells)
+        yield grid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

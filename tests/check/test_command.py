@@ -84,6 +84,14 @@ def test_failed_step_has_expectation_result_and_output():
     assert "\\x1b[31mred" in text
 
 
+@pytest.mark.parametrize("width", [20, 30, 40, 59, 60, 80, 140])
+def test_all_parts_of_a_step_are_visible_in_a_narrow_terminal(width):
+    good, bad = (rendered(step_view(Step(12, "hello", each, 0.1)), width) for each in (GOOD, BAD))
+    assert good.split() == ["12", "pass", "hello", "12", "answers"]
+    assert bad.split()[:7] == ["12", "FAIL", "hello", "expected", "one", "of", "[CHOICE_TAKE]"]
+    assert bad.split()[7:12] == ["happened", "ghost_value", "13", "in", "duel"]
+
+
 def test_summary_names_the_failed_steps():
     assert check_summary(report(GOOD, GOOD)).plain == "mine@1: the check has passed."
     assert check_summary(report(GOOD, BAD)).plain == "mine@1: step 2 failed."
