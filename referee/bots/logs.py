@@ -22,7 +22,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -52,6 +52,8 @@ class LogSettings:
     """The folder that gets a folder for each game. An absolute path, because workers may have another working directory."""
     messages: bool = False
     """Whether to write the messages too."""
+    errors: list[str] = field(default_factory=list, compare=False)
+    """Why logs are incomplete: one reason for each process in which a write has failed. A worker process has its own list."""
 
     def open(self, spec: BotSpec) -> BotLog:
         """Return the log of a new process of a bot."""
@@ -189,8 +191,12 @@ class BotLog:
                 path, "a", encoding="utf-8", errors="backslashreplace", opener=_open_privately
             ) as file:
                 file.write(text)
-        except OSError:
+        except OSError as error:
             self._is_broken = True
+            self._settings.errors.append(f"{path}: {error.strerror}")
+            if path.suffix == ".jsonl":
+                with suppress(OSError):
+                    _remove_unfinished_line(path)
 
     def _cut(self, path: Path, text: str) -> str:
         """Return the part of a text that a file may still get.
@@ -209,6 +215,11 @@ class BotLog:
         if path.suffix == ".jsonl":
             return json.dumps({"note": note}) + "\n"  # every line stays JSON
         return f"{data[:left].decode(errors='ignore')}\n({note})\n"
+
+
+def _remove_unfinished_line(path: Path) -> None:
+    """Shorten a file to its whole lines."""
+    os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
 
 
 def _open_privately(path: str, flags: int) -> int:
@@ -272,11 +283,11 @@ def _split(message: Message, games: Container[str]) -> Iterator[tuple[str, Messa
     Each part comes with the id of its game; the rest has an empty id. An empty message is yielded whole, with an empty id.
     """
     parts: defaultdict[str, Message] = defaultdict(type(message))
-    for field, value in message.ListFields():
+    for descriptor, value in message.ListFields():
         if isinstance(value, (play_pb2.Hello, play_pb2.Goodbye)):
-            getattr(parts[""], field.name).CopyFrom(value)
+            getattr(parts[""], descriptor.name).CopyFrom(value)
             continue
         for item in value:
             game_id = item.game_id if item.game_id in games else ""
-            getattr(parts[game_id], field.name).append(item)
+            getattr(parts[game_id], descriptor.name).append(item)
     yield from parts.items() or [("", message)]

@@ -14,6 +14,7 @@ import typer
 
 from referee import toml_file
 from referee.bots import BotSpec
+from referee.bots.logs import LogSettings
 from referee.bots.manifest import load_manifest
 from referee.cli.games import Position, find_position, show_record
 from referee.cli.interrupts import run_loop
@@ -212,14 +213,21 @@ def play(
     else:
         _print_record(record, seed_text, position)
         if log_settings is not None:
-            folder = log_settings.folder / record.game_id
-            if not folder.exists():  # no bot has printed anything in the game
-                folder = log_settings.folder
-            console.print(f"Logs of the bots: {folder}", soft_wrap=True)
+            _print_logs(log_settings, record.game_id)
     if keep:
         _store(record, league, db)
         if not as_json:
             console.print(f"Stored as {record.game_id}. {_NOT_RATED}", soft_wrap=True)
+
+
+def _print_logs(settings: LogSettings, game_id: str) -> None:
+    """Print where the logs of a game are, and why they are incomplete if a write has failed."""
+    folder = settings.folder / game_id
+    if not folder.exists():  # no bot has printed anything in the game
+        folder = settings.folder
+    console.print(f"Logs of the bots: {folder}", soft_wrap=True)
+    for error in settings.errors:
+        console.print(f"The logs are incomplete: {error}", soft_wrap=True)
 
 
 def _store(record: GameRecord, folder: Path, db: str | None) -> None:

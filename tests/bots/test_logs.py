@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import resource
 
 import pytest
 
@@ -336,6 +337,23 @@ def test_full_disk_ends_the_log_and_nothing_else(open_log, tmp_path, files):
     (tmp_path / "logs").unlink()
     write(b"lost too")
     assert files() == {}
+
+
+def test_disk_that_gets_full_in_a_message_leaves_whole_lines(open_log, tmp_path, files):
+    log = open_log()
+    log.begin("a", "cup-1")
+    log.add_message("bot", replies("a"))
+    (whole,) = files().values()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) + 20, limits[1]))
+    try:
+        log.add_message("bot", replies("a"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    log.add_message("bot", replies("a"))
+    assert list(files().values()) == [whole]
+    path = tmp_path / "logs" / "cup-1" / "mine@1.0+2.jsonl"
+    assert log._settings.errors == [f"{path}: File too large"]
 
 
 def test_name_of_a_game_is_made_safe_for_a_file_system(open_log, files):

@@ -230,6 +230,22 @@ def test_folders_play_beside_a_league_that_cannot_be_opened(here):
     assert "File name too long" in done.stderr
 
 
+@pytest.mark.usefixtures("played")
+def test_incomplete_logs_are_told_with_the_reason(here, monkeypatch):
+    play = play_command.play_free_game
+
+    async def fill_disk(*arguments, logs, **options):
+        logs.errors.append("logs/a.log: No space left on device")
+        return await play(*arguments, logs=logs, **options)
+
+    monkeypatch.setattr(play_command, "play_free_game", fill_disk)
+    done = here.referee("play", GREEDY, RANDOM, "--ruleset", "duel", "--logs", "logs")
+    assert done.stdout.splitlines()[-2:] == [
+        f"Logs of the bots: {here.folder / 'logs'}",
+        "The logs are incomplete: logs/a.log: No space left on device",
+    ]
+
+
 @pytest.mark.extended("plays games with real bots")
 def test_logs_have_the_output_and_the_messages_of_each_game_and_bot(here):
     talks = here.bot("talks", TALKS)
