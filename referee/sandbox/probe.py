@@ -96,6 +96,7 @@ def _prepare_folder(folder: Path) -> None:
     """
     own = folder / "own"
     own.mkdir()
+    own.chmod(0o755)  # the umask can take access away
     make_reachable(own)  # also the folders above `folder`
     folder.chmod(0o755)  # others may list it too
 
@@ -145,9 +146,11 @@ def _create_targets(folder: Path, marker: str, bystander: int, stack: ExitStack)
     """Create the files and the sockets that the program tries to use; return the argument TARGETS for the program."""
     shared = folder / "own" / "shared"
     shared.touch()
+    shared.chmod(0o644)  # the umask can take access away
     _hold_locks(stack, shared)
     secret = folder / "secret"
     secret.write_text(marker)
+    secret.chmod(0o644)  # as above
     _listen(stack, socket.AF_UNIX, f"\0{marker}")
     return {
         "own": str(folder / "own"),

@@ -24,9 +24,10 @@ from programs import LONG_NAME, little_memory, long_program, signals, tool
 from strongest_isolation import strongest
 
 from referee.errors import Cause, Forfeit, VoidGame
-from referee.sandbox import Access, Limits, bubblewrap, init, seccomp
+from referee.sandbox import Access, Limits, bubblewrap, init, rung_from_results, seccomp
 from referee.sandbox.cgroups import Cgroup, Cgroups
 from referee.sandbox.mounts import hidden_folders
+from referee.sandbox.probe import probe
 from referee.sandbox.sandbox import SandboxedProgram, SandboxLauncher
 from referee.sandbox.sweeper import SWEEPER
 
@@ -179,6 +180,15 @@ async def test_umask_of_the_referee_does_not_count_in_the_sandbox(launch):
     finally:
         os.umask(before)
     assert await read_all(launched) == "0022\n"
+
+
+async def test_umask_of_the_referee_does_not_change_what_the_probe_finds(launcher):
+    before = os.umask(0o077)
+    try:
+        results = await probe(launcher)
+    finally:
+        os.umask(before)
+    assert rung_from_results(results) is strongest().rung
 
 
 async def test_program_cannot_write_in_folders_of_the_sandbox_itself(python):

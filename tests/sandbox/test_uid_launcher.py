@@ -402,13 +402,20 @@ async def test_rung_protects_as_the_table_says(has_cgroup):
 
 
 @pytest.mark.usefixtures("without_namespaces")
-async def test_rung_protects_as_the_table_says_without_mount_namespaces(place, monkeypatch):
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+async def test_rung_protects_as_the_table_says_without_mount_namespaces(place, monkeypatch, umask):
     place.chmod(0o755)
     program = shutil.copy(PROBE_PROGRAMS, place)
     monkeypatch.setattr("referee.sandbox.probe._PROGRAMS", program)
     monkeypatch.setattr("referee.sandbox.probe._PYTHON", ("/usr/bin/python3", "-I", "-S"))
     monkeypatch.setattr(tempfile, "tempdir", str(place))
-    assert_results_are_as_in_the_table(await probe(UidLauncher(Cgroups(()))), has_cgroup=False)
+    before = os.umask(umask)
+    try:
+        results = await probe(UidLauncher(Cgroups(())))
+    finally:
+        os.umask(before)
+    assert_results_are_as_in_the_table(results, has_cgroup=False)
+    assert "/secret" in results[0].reason
 
 
 def assert_results_are_as_in_the_table(results, *, has_cgroup):
