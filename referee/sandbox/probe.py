@@ -321,9 +321,10 @@ async def _kill_parent(launcher: SandboxLauncher | UidLauncher, folder: Path) ->
     """
     marker = secrets.token_hex(8)
     environment = {"PATH": os.environ.get("PATH", os.defpath)}
-    inner = f"sleep 1000; : {marker}"
-    command = ["sh", "-c", f"sh -c '{inner}'; : {marker}"]
-    program = ProgramSpec(tuple(command), folder / "own", environment, _LIMITS, Access())
+    inner = f"import time; time.sleep(1000)  # {marker}"
+    child = [*_PYTHON, "-c", inner]
+    command = (*_PYTHON, "-c", f"import os; os.spawnv(os.P_WAIT, {child[0]!r}, {child!r})")
+    program = ProgramSpec(command, folder / "own", environment, _LIMITS, Access())
     resources = SandboxResources(launcher.cgroups, program)
     try:
         words, options = launcher.prepare_command(program, resources)

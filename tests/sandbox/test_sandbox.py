@@ -191,6 +191,11 @@ async def test_umask_of_the_referee_does_not_change_what_the_probe_finds(launche
     assert rung_from_results(results) is strongest().rung
 
 
+async def test_probe_needs_no_program_in_the_path(launcher, monkeypatch):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert rung_from_results(await probe(launcher)) is strongest().rung
+
+
 async def test_program_cannot_write_in_folders_of_the_sandbox_itself(python):
     folders = ["/", "/dev", *map(str, hidden_folders())]
     launched = await python(
