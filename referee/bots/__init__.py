@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from referee.errors import UserError
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
 from referee.sandbox import DEFAULT_LIMITS, Limits
@@ -47,3 +48,18 @@ def python_path() -> dict[str, str]:
     Python that the bot runs with.
     """
     return {"PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"}
+
+
+def packages_path(folder: Path) -> dict[str, str]:
+    """Return the PYTHONPATH for the Python packages in a bot's folder; no variable if there are none.
+
+    Raises `UserError` if there are packages and their path has a colon: Python splits PYTHONPATH at each colon.
+    """
+    packages = folder / PYTHON_PACKAGES
+    if not packages.is_dir():
+        return {}
+    if ":" in str(packages):
+        raise UserError(
+            f"{packages}: Python finds no packages in a path with a colon; move the league or the bot to a path without one"
+        )
+    return {"PYTHONPATH": str(packages)}

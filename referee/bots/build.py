@@ -30,7 +30,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from referee.bots import PYTHON_PACKAGES, python_path
+from referee.bots import packages_path, python_path
 from referee.bots.fetch import (
     PROXY_PORT,
     Fetch,
@@ -311,8 +311,8 @@ class _Run:
         return reason
 
     def _build_environment(self) -> dict[str, str]:
-        packages = self._folder / PYTHON_PACKAGES
-        python = {"PYTHONPATH": str(packages), **python_path()} if packages.is_dir() else {}
+        packages = packages_path(self._folder)
+        python = packages | python_path() if packages else {}
         if self._home is None:
             return _own_environment() | python
         return {

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from referee import toml_file
-from referee.bots import BotSpec, Transport
+from referee.bots import BotSpec, Transport, packages_path
 from referee.errors import UserError, did_you_mean
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
@@ -152,10 +152,15 @@ class Manifest(FileModel):
         return toml_file.write(self.model_dump(mode="json", exclude_unset=True, exclude_none=True))
 
     def spec(self, folder: Path) -> BotSpec:
-        """Return how to start the bot in `folder`. If the bot needs a build, the caller must have built it there."""
+        """Return how to start the bot in `folder`. If the bot needs a build, the caller must have built it there.
+
+        Raises `UserError` as `packages_path` does.
+        """
+        folder = folder.resolve()
+        packages_path(folder)
         return BotSpec(
             self.bot,
-            folder.resolve(),
+            folder,
             self.run.command,
             self.rulesets,
             self.run.transport,

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from referee.bots import PYTHON_PACKAGES, BotSpec, python_path
+from referee.bots import BotSpec, packages_path, python_path
 from referee.bots.attach import AttachLauncher
 from referee.bots.clock import Clock
 from referee.bots.logs import LogSettings
@@ -187,7 +187,6 @@ class BotProcess:
         check_capacity()
         await self._server.start()
         scratch = str(self._folder.scratch)
-        packages = self.spec.folder / PYTHON_PACKAGES
         try:
             async with asyncio.timeout(limit_us / 1e6):
                 self._launched = launched = await self._launcher.launch(
@@ -202,7 +201,7 @@ class BotProcess:
                         if self._is_relayed
                         else self._server.address,
                         "REFEREE_TOKEN": self._token,
-                        **({"PYTHONPATH": str(packages)} if packages.is_dir() else {}),
+                        **packages_path(self.spec.folder),
                     },
                     limits=self.spec.limits,
                     access=Access(

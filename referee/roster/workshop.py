@@ -154,8 +154,8 @@ class Workshop:
 
         Raises `FolderError` if the folder cannot be copied or its manifest changes meanwhile. Raises `UserError` in these cases:
         the manifest is wrong, the folder is in the folder of the league's copies but is not a copy, that folder cannot be
-        written, or `content_hash` is given and the content has another hash. Raises `BuildError` if the fetch or the build
-        fails. Raises `VoidGame` and `UserError` as `build` does. Raises `Shortage` if the machine lacks a resource, such as
+        written, `content_hash` is given and the content has another hash, or `packages_path` raises it. Raises `BuildError` if
+        the fetch or the build fails. Raises `VoidGame` and `UserError` as `build` does. Raises `Shortage` if the machine lacks a resource, such as
         space on the disk. After an error no new copy remains.
 
         A workshop with `only` raises `UserError` for a content hash that is not in `only`.
@@ -293,7 +293,7 @@ class Workshop:
         """Return how to start a bot from its copy. `BotSpec.bot` is the id from the manifest.
 
         If the copy was built only in another place, the bot cannot be started before `refresh`. Raises `UserError` if the copy
-        is missing.
+        is missing, and as `packages_path` does.
         """
         return self.manifest(name, content_hash).spec(self._home(name, content_hash) / FOLDER)
 
@@ -428,6 +428,7 @@ class Workshop:
                 check_build(manifest, built, home / FOLDER)
                 (home / _LOG).write_text(built.output, encoding="utf-8")
                 build_s = built.elapsed_s
+            manifest.spec(home / FOLDER)  # raises if the bot cannot be started from there
             make_read_only(home / FOLDER)
             (home / _READY).write_bytes(self._describe_place())
         except BaseException:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from referee.bots import BotSpec
+from referee.bots import PYTHON_PACKAGES, BotSpec
 from referee.bots.manifest import Manifest, Variant, load_manifest
 from referee.errors import UserError
 from referee.records import BotId
@@ -55,6 +55,16 @@ def test_spec_of_a_relative_folder_has_the_absolute_folder(tmp_path, monkeypatch
     folder = Path("bots/../bots/greedy")
     spec = load_manifest(folder).spec(folder)
     assert spec == BotSpec(BotId("greedy", "1.0"), bot.resolve(), ("python3", "bot.py"))
+
+
+def test_bot_with_python_packages_has_no_spec_in_a_folder_with_a_colon(tmp_path):
+    bot = tmp_path / "a:b"
+    bot.mkdir()
+    manifest = load_manifest(folder_with(bot, HEAD + RUN))
+    assert manifest.spec(bot).folder == bot.resolve()
+    (bot / PYTHON_PACKAGES).mkdir()
+    with pytest.raises(UserError, match="move the league or the bot to a path without one"):
+        manifest.spec(bot)
 
 
 def test_command_with_the_arguments_of_a_variant_is_limited(tmp_path):

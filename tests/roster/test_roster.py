@@ -296,6 +296,31 @@ async def test_copy_that_cannot_be_built_in_another_place_stays_usable_in_the_fi
     assert (shop.roster.spec(bot).folder / "run").exists()
 
 
+async def refreshed_spec(shop, bot):
+    await shop.roster.refresh(bot)
+    return shop.roster.spec(bot)
+
+
+@pytest.mark.parametrize("more", ["", BUILD.format("mkdir -p site-packages")])
+async def test_bot_with_python_packages_is_refused_in_a_path_with_a_colon(tmp_path, more):
+    mine = make(tmp_path / "mine", more=more)
+    if not more:
+        (mine / "site-packages").mkdir()
+        (mine / "site-packages" / "six.py").touch()
+    with League.open(tmp_path / "league", create=True) as league:
+        bot = (await Shop(league).submit(mine)).spec.bot
+    (tmp_path / "league").rename(tmp_path / "a:b")
+    with (
+        League.open(tmp_path / "a:b", create=False) as league,
+        pytest.raises(UserError, match="move the league or the bot to a path without one"),
+    ):
+        await refreshed_spec(Shop(league), bot)
+    with League.open(tmp_path / "c:d", create=True) as league:
+        with pytest.raises(UserError, match="move the league or the bot to a path without one"):
+            await Shop(league).submit(mine)
+        assert [path.name for path in (league.folder / "bots" / "ann").iterdir()] == ["lock"]
+
+
 async def test_build_in_another_place_does_not_need_the_first_copy(shop, tmp_path, monkeypatch):
     more = BUILD.format("echo compiled; cp source run")
     mine = make(tmp_path / "mine", more=more)
