@@ -150,7 +150,8 @@ def _check_gauntlet(bots: int, stages: Sequence[Stage]) -> None:
     """Raise ValueError if `bots` bots cannot play a gauntlet of these stages.
 
     The stages must have the same number of challengers, at least one. Either all or none must be balanced. The
-    field must fill all seats of a table but one, and each bot must get at least one match.
+    field must fill all seats of a table but one, and each bot must get at least one match in each stage. The error about
+    too few matches names a number that is enough for every stage, because an extension has the same number for all stages.
     """
     kinds = {(stage.challengers, stage.balanced) for stage in stages}
     if len(kinds) != 1:
@@ -167,8 +168,8 @@ def _check_gauntlet(bots: int, stages: Sequence[Stage]) -> None:
                 f"a field of {field} does not fill {count_text(stage.seats - 1, 'seat')};"
                 " add bots to the field or choose smaller tables"
             )
-        least = stage.min_matches(bots)
-        if stage.balanced and stage.matches < least:
+        if stage.balanced and stage.matches < stage.min_matches(bots):
+            least = max(each.min_matches(bots) for each in stages)
             raise ValueError(
                 f"in {count_text(stage.matches, 'match')} not every bot plays; play at least {least} matches"
             )

@@ -225,3 +225,10 @@ def test_impossible_extension_is_refused(stage, matches, reason):
     algorithm = "gauntlet-1" if stage.challengers else "round-robin-1"
     with pytest.raises(ValueError, match=reason):
         parts_of((algorithm, NAMES, [stage], [matches]))
+
+
+def test_refused_extension_names_a_number_that_is_enough_for_every_stage():
+    stages = [Stage(BASIC, seats, 4, balanced=True, challengers=2) for seats in (4, 2)]
+    with pytest.raises(ValueError, match=r"^in 1 match not every bot plays; play at least 3 "):
+        parts_of(("gauntlet-1", NAMES, stages, [1]))
+    parts_of(("gauntlet-1", NAMES, stages, [3]))
