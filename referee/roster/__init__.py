@@ -12,6 +12,8 @@ from referee.store.league import League
 
 PERSON = "person"
 """The version and the language of a person's entry among the bots of a league; see `person_id`."""
+RETIRED_ADVICE = "submit it again to let it play, or give it another name if it is a variant"
+"""What to do about a retired version. The league does not store whether a version is a variant, which cannot be submitted again."""
 
 
 def find_bot(league: League, text: str) -> StoredBot:
@@ -48,7 +50,7 @@ def find_bot(league: League, text: str) -> StoredBot:
         )
     retired = ", ".join(row.version for row in versions)
     raise NotFoundError(
-        f"{league.where}: all versions of {name!r} are retired ({retired}); to let it play, submit it again"
+        f"{league.where}: all versions of {name!r} are retired ({retired}); {RETIRED_ADVICE}"
     )
 
 

@@ -27,7 +27,7 @@ from referee.bots import snapshot as snapshots
 from referee.bots.manifest import FILE_NAME, Manifest, Variant, load_manifest
 from referee.errors import StoreError, UserError, copy_errors
 from referee.records import BotId
-from referee.roster import PERSON, find_bot
+from referee.roster import PERSON, RETIRED_ADVICE, find_bot
 from referee.roster.content import hash_content
 from referee.roster.workshop import Copy, Workshop, is_unchanged
 from referee.sandbox import Isolation
@@ -345,7 +345,7 @@ class Roster:
         row = find_bot(self._league, text)
         _check_is_bot(row)
         if row.retired_at_us is not None:
-            raise UserError(f"{row.bot} is retired; submit it again to let it play")
+            raise UserError(f"{row.bot} is retired; {RETIRED_ADVICE}")
         return self.spec(row.bot)
 
     def spec(self, bot: BotId) -> BotSpec:
