@@ -254,7 +254,8 @@ def luck(
     """Show how much of the differences in points comes from the luck of the deal, and how much from the bots.
 
     Only complete matches without a forfeit count, because after a forfeit the stand-in plays. Games with fresh deals (the key
-    `deals` of a tournament file) do not count either, because no two bots play the same hand in them.
+    `deals` of a tournament file) do not count either, because no two bots play the same hand in them. At tables of two,
+    a match counts only if its two bots have played more than one such match.
 
     Example: referee stats luck
     """
