@@ -23,9 +23,7 @@ from pydantic import BaseModel, ValidationError
 from referee.errors import UserError, count_text
 from referee.match.replay import Difference
 from referee.records import BotId, GameRecord, GameResult, ScheduledGame
-from referee.rules.ruleset import RULESETS
 from referee.schedule import count_games
-from referee.schedule.extension import select_algorithm
 from referee.tournament import archive_format
 from referee.tournament.archive_format import (
     BotsModel,
@@ -50,7 +48,6 @@ from referee.tournament.verify import verify_tournament
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 """Matches each name that a tournament can have in a league, also the names to which the league has added a number."""
-_MAX_SEATS = max(ruleset.max_players for ruleset in RULESETS.values())
 _RATING_TOLERANCE = 2e-6
 """The largest accepted difference of ratings: another machine may round the last digit differently."""
 _AnyModel = TypeVar("_AnyModel", bound=BaseModel)
@@ -224,17 +221,6 @@ def _load_config(path: Path, tournament: TournamentModel) -> TournamentConfig:
         raise Difference(f"{where}: lanes: {problem}")
     if len(config.bots) > 2 * MAX_BOTS:
         raise Difference(f"{where}: bots: more than {2 * MAX_BOTS}")
-    if not config.stages:
-        raise Difference(f"{where}: stages: there must be at least one")
-    for number, stage in enumerate(config.stages):
-        for key, is_possible in (
-            ("matches", 0 < stage.matches <= MAX_GAMES),
-            ("seats", 0 < stage.seats <= _MAX_SEATS),
-            ("challengers", 0 <= stage.challengers < len(config.bots)),
-        ):
-            if not is_possible:
-                raise Difference(f"{where}: stages: {number}: {key}: impossible number")
-    _check_algorithm(config, where)
     if config.games > MAX_GAMES:
         raise Difference(f"{where}: stages: more than {MAX_GAMES} games")
     return config
@@ -249,22 +235,6 @@ def _check_name(name: str, expected: str, where: str) -> None:
         raise Difference(f"{where}: name: impossible name")
     if name != expected:
         raise Difference(f"{where}: name: {name}, not {expected}")
-
-
-def _check_algorithm(config: TournamentConfig, where: str) -> None:
-    """Raise Difference if the algorithm does not fit the stages, or a balanced stage has too few matches for all bots.
-
-    With a wrong algorithm or too few matches, `verify_tournament` could compute the schedule for ever.
-    """
-    if config.ladder is not None:
-        return  # `verify_tournament` checks the algorithm and the stage of a ladder
-    if config.schedule != select_algorithm(config.stages):
-        raise Difference(f"{where}: schedule: {config.schedule} does not fit the stages")
-    if config.until is not None and any(stage.balanced for stage in config.stages):
-        raise Difference(f"{where}: until: impossible with a balanced stage")
-    for number, stage in enumerate(config.stages):
-        if stage.balanced and stage.matches < stage.min_matches(len(config.bots)):
-            raise Difference(f"{where}: stages: {number}: matches: too few for all bots")
 
 
 def _make_bots(config: TournamentConfig, bots: BotsModel) -> dict[str, BotId]:

@@ -23,14 +23,17 @@ from referee.clocks import Clocks
 from referee.errors import UserError
 from referee.ratings.stopping import StopCondition, look_rounds
 from referee.records import Meetings, ScheduledGame
+from referee.rules.ruleset import RULESETS
 from referee.sandbox import DEFAULT_LIMITS, Limits, Rung
 from referee.schedule import Stage, count_games
 from referee.schedule.budget import Budget
-from referee.schedule.extension import ALGORITHMS, ROUND_ROBIN, shorten
+from referee.schedule.extension import ALGORITHMS, ROUND_ROBIN, select_algorithm, shorten
+from referee.tournament.config_file import MAX_GAMES
 from referee.tournament.terms import Terms
 
 MAX_IN_FLIGHT = 64
 """The most games that a lane plays at the same time if the tournament file does not set `games_in_flight`."""
+_MAX_SEATS = max(ruleset.max_players for ruleset in RULESETS.values())
 _MOST_COMPARED = 1e9
 """`Meetings.compared` must be less than this. No pair of bots in a league reaches it."""
 FORMAT = 1
@@ -199,8 +202,8 @@ def from_canonical_json(text: str) -> TournamentConfig:
     """Return the configuration from a text that `canonical_json` wrote. Its seed is None.
 
     Raises UserError if this version of the referee does not know the format of the text or the algorithm of the schedule,
-    and ValueError if the text is no configuration. An unknown key is an error, because this version cannot know what
-    the key changes.
+    and ValueError if the text is no configuration or its stages are impossible. An unknown key is an error, because this
+    version cannot know what the key changes.
     """
     try:
         stored = AnyFormat.model_validate_json(text)
@@ -217,7 +220,34 @@ def from_canonical_json(text: str) -> TournamentConfig:
         raise UserError(
             f"its schedule was made by {config.schedule!r}, which this version of the referee does not know"
         )
+    _check_stages(config)
     return config
+
+
+def _check_stages(config: TournamentConfig) -> None:
+    """Raise ValueError if the stages of a stored configuration are impossible, or do not fit its other values.
+
+    The referee never writes such a configuration. With one, verification could crash or compute the schedule for ever.
+    """
+    if not config.stages:
+        raise ValueError("stages: there must be at least one")
+    for number, stage in enumerate(config.stages):
+        for key, is_possible in (
+            ("matches", 0 < stage.matches <= MAX_GAMES),
+            ("seats", 1 < stage.seats <= _MAX_SEATS),
+            ("challengers", 0 <= stage.challengers < len(config.bots)),
+        ):
+            if not is_possible:
+                raise ValueError(f"stages: {number}: {key}: impossible number")
+    if config.ladder is not None:
+        return  # `make_course` checks the algorithm and the stage of a ladder
+    if config.schedule != select_algorithm(config.stages):
+        raise ValueError(f"schedule: {config.schedule} does not fit the stages")
+    if config.until is not None and any(stage.balanced for stage in config.stages):
+        raise ValueError("until: impossible with a balanced stage")
+    for number, stage in enumerate(config.stages):
+        if stage.balanced and stage.matches < stage.min_matches(len(config.bots)):
+            raise ValueError(f"stages: {number}: matches: too few for all bots")
 
 
 def describe_invalid(error: ValidationError) -> str:

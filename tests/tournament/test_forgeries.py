@@ -25,6 +25,8 @@ from sample_league import SampleLeague
 
 from referee.errors import RefereeError
 from referee.match.replay import Difference
+from referee.reports.selection import GameFilter
+from referee.reports.verdicts import judge_games
 from referee.store.league import League
 from referee.tournament import archive_format
 from referee.tournament.archive_reader import ArchivedTournament
@@ -128,6 +130,47 @@ def test_configuration_without_lanes_is_damage(folder):
     forge(folder, drop_lanes, terms=True, commitment=True)
     with pytest.raises(RefereeError, match=r"is damaged: its configuration: lanes: missing$"):
         verify_league(folder)
+
+
+IMPOSSIBLE = {
+    "stages: there must be at least one": lambda config: config.update(stages=[]),
+    "stages: 0: challengers: impossible number": lambda config: config["stages"][0].update(
+        challengers=-1
+    ),
+    "stages: 0: seats: impossible number": lambda config: config["stages"][0].update(
+        seats=1, balanced=True, challengers=1
+    ),
+    "schedule: round-robin-1 does not fit the stages": lambda config: config["stages"][0].update(
+        challengers=1
+    ),
+    "until: impossible with a balanced stage": lambda config: make_balanced(
+        config, until={"confidence": 0.95, "margin": 30.0}
+    ),
+    "stages: 0: matches: too few for all bots": lambda config: make_balanced(config, matches=1),
+}
+
+
+def make_balanced(config, *, until=None, matches=6):
+    """Change all stages of a configuration into balanced choices of `matches` matches."""
+    config.update(schedule="balanced-1", until=until)
+    for stage in config["stages"]:
+        stage.update(balanced=True, matches=matches)
+
+
+@pytest.mark.parametrize("problem", IMPOSSIBLE)
+def test_impossible_stages_are_damage(folder, problem):
+    def change(database):
+        change_config(database, IMPOSSIBLE[problem])
+
+    forge(folder, change, terms=True, commitment=True)
+    with pytest.raises(RefereeError, match=rf"cup is damaged: its configuration: {problem}$"):
+        verify_league(folder)
+    selected = GameFilter(tournament="cup")
+    with (
+        closing(League.open(folder, create=False)) as league,
+        pytest.raises(RefereeError, match=rf"is damaged: its configuration: {problem}$"),
+    ):
+        judge_games(league, selected, confidence=None, margin=None)
 
 
 def test_game_outside_tournaments_without_its_seats_is_found(tmp_path):
