@@ -77,7 +77,7 @@ class Place:
     def referee(self, *arguments, **environment):
         """Run a command to its end. If possible, run it in this process, which is faster.
 
-        Print the bug reports that this command and earlier ones have left: pytest shows what a failing test has printed.
+        Print the bug reports that this command and earlier ones have left, because pytest shows what a failing test has printed.
         """
         done = self._run([str(argument) for argument in arguments], environment)
         for report in self.temp.glob("referee-bug-*.txt"):

@@ -51,7 +51,7 @@ def python_path() -> dict[str, str]:
 
 
 def packages_path(folder: Path) -> dict[str, str]:
-    """Return the PYTHONPATH for the Python packages in a bot's folder; no variable if there are none.
+    """Return the variable PYTHONPATH for the Python packages in a bot's folder; an empty dict if there are no packages.
 
     Raises `UserError` if there are packages and their path has a colon: Python splits PYTHONPATH at each colon.
     """

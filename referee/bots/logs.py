@@ -53,7 +53,7 @@ class LogSettings:
     messages: bool = False
     """Whether to write the messages too."""
     errors: list[str] = field(default_factory=list, compare=False)
-    """Why logs are incomplete: one reason for each process in which a write has failed. A worker process has its own list."""
+    """Why logs are incomplete: one reason for each bot process whose log could not be written. Each worker process has its own list."""
 
     def open(self, spec: BotSpec) -> BotLog:
         """Return the log of a new process of a bot."""
@@ -218,7 +218,7 @@ class BotLog:
 
 
 def _remove_unfinished_line(path: Path) -> None:
-    """Shorten a file to its whole lines."""
+    """Remove the end of a file after its last line break."""
     os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
 
 

@@ -1,9 +1,10 @@
 """Handle Ctrl-C, SIGTERM and SIGHUP while an event loop runs.
 
-Elsewhere these signals raise KeyboardInterrupt, which may come between any two instructions. A loop that is interrupted in this way while it
-starts or closes cannot be closed any more. So here the signals are only counted, and they cancel the coroutine.
+Elsewhere these signals raise KeyboardInterrupt, which may come between any two instructions. If it interrupts a loop that is just starting
+or closing, this loop cannot be closed any more. So here a signal is only counted, and then calls a function in the loop. `run_loop` lets it
+cancel the coroutine.
 
-The commands that talk to a cluster run a loop of Dask's own kind, without this protection.
+`referee worker`, and the check of a cluster before a tournament is stored or extended, use `asyncio.run` without this protection.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Result = TypeVar("Result")
 _LAST_RESORT_S = 10.0
 """Seconds from the second signal until this process exits, whatever it still waits for."""
 STOP_AT_ONCE = 2
-"""The signal with this number lets a tournament end at once. The signal before it lets the tournament finish the games in play."""
+"""The signal with this number, the second one, ends a tournament at once. After the first one, the games in play are finished."""
 
 
 class Interrupts:
@@ -73,7 +74,8 @@ class Interrupts:
     def run_loop(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run a coroutine in an event loop of its own, and return its result. Each signal cancels the coroutine.
 
-        Signals that came in this block before the loop started count too. Raises KeyboardInterrupt if the coroutine ends by the cancellation.
+        Signals that came in this block before the loop started cancel it too. Raises KeyboardInterrupt if the coroutine ends because of
+        the cancellation.
         """
 
         async def run() -> Result:
@@ -113,8 +115,8 @@ def _give_up() -> None:
 def run_loop(work: Coroutine[Any, Any, Result]) -> Result:
     """Run a coroutine in an event loop of its own, and return its result.
 
-    SIGINT, SIGTERM and SIGHUP cancel the coroutine. If it then ends by the cancellation or returns, raises KeyboardInterrupt when the loop
-    is closed. Another error of the coroutine is raised as it is.
+    SIGINT, SIGTERM and SIGHUP cancel the coroutine. After such a signal, raises KeyboardInterrupt instead of returning the result, as soon as
+    the loop is closed. If the coroutine itself raises another error, this error is raised.
     """
     with Interrupts() as interrupts:
         result = interrupts.run_loop(work)

@@ -114,8 +114,8 @@ def prepare_output() -> None:
     Characters that a stream cannot write become similar ASCII characters, or else escapes. A stream with the encoding UTF-8
     is changed only if its error handler is `strict`, because this handler raises an error for a path that is not UTF-8.
 
-    If the environment variable PYTHONUNBUFFERED is set, both streams are replaced. Python's own streams would then cut off a
-    text that does not fit on the disk, without an error.
+    If the environment variable PYTHONUNBUFFERED is set, both streams are replaced. The streams that Python makes in this case
+    write only the part of a text that still fits on the disk, and raise no error.
     """
     if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
         console.width = _FULL_WIDTH

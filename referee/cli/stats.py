@@ -255,7 +255,7 @@ def luck(
 
     Only complete matches without a forfeit count, because after a forfeit the stand-in plays. Games with fresh deals (the key
     `deals` of a tournament file) do not count either, because no two bots play the same hand in them. At tables of two,
-    a match counts only if its two bots have played more than one such match.
+    a match counts only if the same two bots have played another match that meets these conditions.
 
     Example: referee stats luck
     """

@@ -134,7 +134,7 @@ def places(count: int | None, folder: Path) -> list[Place]:
 
 
 def own_address(scheduler: str) -> str:
-    """Return the address of this machine on the way to a scheduler. An IPv6 address gets brackets.
+    """Return the address that this machine uses to reach a scheduler. An IPv6 address gets brackets.
 
     Raises ConnectionError if the name of the scheduler cannot be resolved.
     """
@@ -159,7 +159,7 @@ async def run_workers(
         host: the address at which the workers listen; None for `own_address`.
         security: the certificates; None without TLS.
     """
-    # Give Dask a host in any case: without one, its workers, but not its nannies, listen at all addresses of the machine.
+    # Always give Dask a host. Without one, its workers listen at all addresses of the machine; only its nannies do not.
     host = own_address(scheduler) if host is None else unparse_host_port(host)
     with run_folder() as folder, dask.config.set(CONFIG | {SCRATCH: str(folder)}):
         async with AsyncExitStack() as stack:

@@ -220,7 +220,7 @@ class Analysis:
         return Resampling.from_matches(self.results.matches)
 
     def prepare(self) -> None:
-        """Compute now what `bots`, `pair` and `transitivity` keep, so that pages get it at once later."""
+        """Compute now the values that `bots`, `pair` and `transitivity` keep, so that pages do not wait for them later."""
         self.bots()
         _ = self._leads, self.transitivity.misleads and self.transitivity.pairs
 

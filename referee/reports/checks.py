@@ -188,7 +188,7 @@ def _line(step: Step, text: str) -> _Cells:
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """Cells side by side. In a narrow terminal, they are one text, because columns would lose cells."""
+    """Cells side by side. In a narrow terminal they are joined into one text, because a table would not show all of them."""
 
     cells: tuple[Text, ...]
     widths: tuple[int, ...]

@@ -13,7 +13,7 @@ from referee.store.league import League
 PERSON = "person"
 """The version and the language of a person's entry among the bots of a league; see `person_id`."""
 RETIRED_ADVICE = "submit it again to let it play, or give it another name if it is a variant"
-"""What to do about a retired version. The league does not store whether a version is a variant, which cannot be submitted again."""
+"""What to do about a retired version. A variant cannot be submitted again, but the league does not store which versions are variants."""
 
 
 def find_bot(league: League, text: str) -> StoredBot:

@@ -154,9 +154,9 @@ class Workshop:
 
         Raises `FolderError` if the folder cannot be copied or its manifest changes meanwhile. Raises `UserError` in these cases:
         the manifest is wrong, the folder is in the folder of the league's copies but is not a copy, that folder cannot be
-        written, `content_hash` is given and the content has another hash, or `packages_path` raises it. Raises `BuildError` if
-        the fetch or the build fails. Raises `VoidGame` and `UserError` as `build` does. Raises `Shortage` if the machine lacks a resource, such as
-        space on the disk. After an error no new copy remains.
+        written, `content_hash` is given and the content has another hash, or the path of the copy is wrong for `packages_path`.
+        Raises `BuildError` if the fetch or the build fails. Raises `VoidGame` and `UserError` as `build` does. Raises `Shortage`
+        if the machine lacks a resource, such as space on the disk. After an error no new copy remains.
 
         A workshop with `only` raises `UserError` for a content hash that is not in `only`.
         """
@@ -293,7 +293,7 @@ class Workshop:
         """Return how to start a bot from its copy. `BotSpec.bot` is the id from the manifest.
 
         If the copy was built only in another place, the bot cannot be started before `refresh`. Raises `UserError` if the copy
-        is missing, and as `packages_path` does.
+        is missing, or if `packages_path` raises it.
         """
         return self.manifest(name, content_hash).spec(self._home(name, content_hash) / FOLDER)
 

@@ -61,7 +61,7 @@ _HTTP_ERRORS = {
     404: "There is no page at this address.",
     405: "This address does not accept the method of this request.",
 }
-"""The text of an error page by its status. For another status, the page has the text of the exception."""
+"""The text of the error page for each status here. For any other HTTP error, the page has the text of the exception."""
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -199,8 +199,8 @@ class Guard:
     Args:
         app: answers all other requests.
         hosts: the accepted names in the header Host. `*` accepts all.
-        forms: below this path the application itself refuses wrong methods, because some of its pages accept POST. Elsewhere only
-            GET and HEAD are let through.
+        forms: a path. Some pages below it accept POST, so there the application itself refuses wrong methods. Everywhere else, only
+            GET and HEAD reach the application.
     """
 
     def __init__(self, app: ASGIApp, hosts: Container[str], *, forms: str) -> None:

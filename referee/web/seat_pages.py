@@ -71,7 +71,7 @@ class _Seat:
     def guarded(self, endpoint: Endpoint, post: Endpoint | None = None) -> Endpoint:
         """Return an endpoint that also refuses a wrong token, and tells browsers not to keep the response.
 
-        `endpoint` answers all requests; if `post` is given, it answers the POST requests instead.
+        If `post` is given, it answers the POST requests. `endpoint` answers all other requests.
         """
 
         async def respond(request: Request) -> Response:

@@ -337,14 +337,14 @@ def test_sentence_has_the_decimals_that_tell_the_shares_of_a_pair_apart():
     pair = SimpleNamespace(
         sure=True, bot="ann", other="dee", share=Estimate(0.6384, 0.63, 0.65), predicted=0.6361
     )
-    test = SimpleNamespace(misleads=True, pairs=lambda: (pair,))
+    test = SimpleNamespace(misleads=True, pairs=(pair,))
     [sentence] = name_deviations({"basic": SimpleNamespace(transitivity=test)})
     assert sentence.endswith("(63.8 % instead of 63.6 %).")
 
 
 def test_sentence_names_no_pair_if_none_deviates_surely():
     unsure = SimpleNamespace(sure=False, bot="ann", other="dee")
-    test = SimpleNamespace(misleads=True, pairs=lambda: (unsure,))
+    test = SimpleNamespace(misleads=True, pairs=(unsure,))
     [sentence] = name_deviations({"basic": SimpleNamespace(transitivity=test)})
     assert sentence == (
         "basic: one number per bot does not explain all results, but no single pair deviates surely."

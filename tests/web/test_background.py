@@ -219,7 +219,7 @@ def test_ratings_are_ready_when_the_intervals_are_computed(league):
 
 
 def test_pages_resample_nothing_after_the_computation(monkeypatch):
-    """Each of three bots wins all games against the next one. So there is a sentence about deviations."""
+    """Each of three bots wins all games against the next one, so `name_deviations` has a sentence about them."""
     circle = [
         game_result(bots, ranks, match=10 * place + match, game_id=f"cup-{place}-{match}-{seat}")
         for place, (one, two) in enumerate(zip(BOTS[:3], (*BOTS[1:3], BOTS[0]), strict=True))
