@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from pages import ROOT
 from real_runs import BIN, PATIENCE_S, SAMPLE_BOTS, place
 
 ROUND_ROBIN = ("random", "greedy", "bait")
@@ -94,8 +96,13 @@ DASK = Path(sys.executable).with_name("dask")
 
 
 def scheduler(here, port, *more):
-    words = ("scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard", "--no-show")
-    return process(here, DASK, *words, *more)
+    """Start a scheduler with the command of the page, but at another port."""
+    page = (ROOT / "tournaments/README.md").read_text()
+    [line] = re.findall(
+        r"^dask (scheduler --host 127\.0\.0\.1 --port 8786 .*)$", page, re.MULTILINE
+    )
+    words = line.replace("8786", str(port)).split()
+    return process(here, DASK, *words, "--no-show", *more)
 
 
 def tls_options(certificates):

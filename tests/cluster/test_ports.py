@@ -6,6 +6,7 @@ import asyncio
 
 import psutil
 import pytest
+from clusters import free_port, scheduler, wait_for
 from distributed import Scheduler
 from real_runs import PATIENCE_S
 
@@ -30,11 +31,21 @@ def process_tree(pid):
 
 
 @pytest.mark.extended("starts clusters")
+def test_scheduler_of_the_page_is_reached_only_from_its_machine(here):
+    port = free_port()
+    with scheduler(here, port) as command:
+        wait_for(port)
+        found = listening_addresses(*process_tree(command.pid))
+    assert {ip for _, ip, _ in found} == {"127.0.0.1"}
+    assert port in {number for *_, number in found}
+
+
+@pytest.mark.extended("starts clusters")
 async def test_referee_worker_listens_only_where_it_reaches_the_scheduler(here):
-    async with Scheduler(host="127.0.0.1", port=0, dashboard_address="127.0.0.1:0") as scheduler:
-        with here.started("worker", scheduler.address, "--cores", "1") as command:
+    async with Scheduler(host="127.0.0.1", port=0, dashboard_address="127.0.0.1:0") as dask:
+        with here.started("worker", dask.address, "--cores", "1") as command:
             async with asyncio.timeout(PATIENCE_S):
-                while not scheduler.workers:  # noqa: ASYNC110 - Dask offers no event
+                while not dask.workers:  # noqa: ASYNC110 - Dask offers no event
                     await asyncio.sleep(0.05)
             found = listening_addresses(*process_tree(command.pid))
             command.terminate()
