@@ -148,8 +148,8 @@ async def build(
         limit_s: how many seconds the build and each fetch may take.
 
     Raises `VoidGame` if the disk is full, or if the machine cannot start a program, cannot isolate it, or lacks the
-    memory for it. Raises `UserError` if the path of the folder for temporary files is too long, or the user has no home
-    folder.
+    memory for it. Raises `UserError` if the path of the folder for temporary files is too long, if the user has no home
+    folder, and if `packages_path` refuses the path of the bot's folder.
     """
     folder = folder.absolute()  # noqa: ASYNC240 - reads only the working directory
     began_s = time.monotonic()

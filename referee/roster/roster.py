@@ -339,8 +339,8 @@ class Roster:
     def active_spec(self, text: str) -> BotSpec:
         """Return how to start the version that `text` names; `find_bot` explains the names.
 
-        Raises `UserError` if there is no such version, if the version is retired, if its copy is missing, or if `text`
-        names a person.
+        Raises `UserError` if there is no such version, if the version is retired, or if `text` names a person. Raises the errors
+        of `spec` too.
         """
         row = find_bot(self._league, text)
         _check_is_bot(row)
@@ -349,7 +349,10 @@ class Roster:
         return self.spec(row.bot)
 
     def spec(self, bot: BotId) -> BotSpec:
-        """Return how to start a version, even a retired one. Raises `UserError` for a person, and if its copy is missing."""
+        """Return how to start a version, even a retired one.
+
+        Raises `UserError` for a person, if the copy of the version is missing, and if `packages_path` refuses its path.
+        """
         row = find_bot(self._league, str(bot))
         _check_is_bot(row)
         return replace(self._workshop.spec(row.name, row.content_hash), bot=bot)
