@@ -302,8 +302,8 @@ def run() -> None:
     """Run the command line and exit.
 
     SIGTERM and SIGHUP have the same effect as Ctrl-C: bots and builds are stopped before the referee ends. If the terminal
-    is closed, errors are not printed, but the exit code is the same. One exception: if Typer refuses an option or argument,
-    it is 1 instead of 2.
+    is closed, errors are not printed, but the exit code is the same. One exception: if Typer refuses an option or argument
+    and cannot print the error, the exit code is 1 instead of 2.
     """
     prepare_output()
     try:

@@ -202,7 +202,7 @@ def retire(bot: BotArgument, league: LeagueOption = DEFAULT_LEAGUE, db: DbOption
     """Retire a version of a bot: the version plays in no new tournament, but its games and ratings stay.
 
     A name without a version means the newest version that is not retired. To use a retired version again, submit
-    the same folder again. A variant cannot be submitted: give it another name.
+    the same folder again. A variant cannot be submitted: give it another name in the tournament file.
 
     Example: referee bots retire greedy@1.0
     """

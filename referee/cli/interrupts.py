@@ -4,7 +4,7 @@ Elsewhere these signals raise KeyboardInterrupt, which may come between any two 
 or closing, this loop cannot be closed any more. So here a signal is only counted, and then calls a function in the loop. `run_loop` lets it
 cancel the coroutine.
 
-`referee worker`, and the check of a cluster before a tournament is stored or extended, use `asyncio.run` without this protection.
+`referee worker`, and the check of a cluster before a new tournament is stored, use `asyncio.run` without this protection.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Result = TypeVar("Result")
 _LAST_RESORT_S = 10.0
 """Seconds from the second signal until this process exits, whatever it still waits for."""
 STOP_AT_ONCE = 2
-"""The signal with this number, the second one, ends a tournament at once. After the first one, the games in play are finished."""
+"""After this many signals, a tournament ends at once. After the first signal, the games in play are finished."""
 
 
 class Interrupts:

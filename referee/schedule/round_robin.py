@@ -151,7 +151,7 @@ def _check_gauntlet(bots: int, stages: Sequence[Stage]) -> None:
 
     The stages must have the same number of challengers, at least one. Either all or none must be balanced. The
     field must fill all seats of a table but one, and each bot must get at least one match in each stage. The error about
-    too few matches names a number that is enough for every stage, because an extension has the same number for all stages.
+    too few matches names a number that is enough for every stage, because an extension adds the same number to all stages.
     """
     kinds = {(stage.challengers, stage.balanced) for stage in stages}
     if len(kinds) != 1:

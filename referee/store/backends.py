@@ -48,9 +48,11 @@ def parse_url(text: str) -> URL:
         text.encode()
     except UnicodeEncodeError:
         raise UserError(f"the URL of the database must be UTF-8: {_FORMS}") from None
-    if _PASSWORD_WITH_AT.match(text):  # only the part before the @ would be taken for the password
+    if _PASSWORD_WITH_AT.match(
+        text
+    ):  # the @ may be in the password, and messages would show the rest of it
         raise UserError(
-            f"the database must be given by a URL: {_FORMS}; in a password, write @ as %40"
+            f"the database must be given by a URL: {_FORMS}; write @ as %40, except the one before the host"
         )
     try:
         url = make_url(text)

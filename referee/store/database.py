@@ -233,9 +233,10 @@ class Database:
         example, a table was removed in the meantime. But a `DataError` or an `IntegrityError` becomes a UserError.
 
         Before `note_open`, an `OperationalError` becomes a StoreError, because the same command can succeed later.
-        But if the database could not be opened, it becomes a UserError.
-        Every other error becomes a UserError, for example if the password is wrong or if the
-        file is not a database. If other threads use all connections, a StoreError is raised.
+        But if the database could not be opened, it becomes a UserError, because the path or the password may be wrong.
+        Every other error of the database becomes a UserError too, for example if the file is not a database.
+
+        At any time, a StoreError is raised if other threads use all connections.
         """
         try:
             yield

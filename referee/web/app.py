@@ -61,7 +61,7 @@ _HTTP_ERRORS = {
     404: "There is no page at this address.",
     405: "This address does not accept the method of this request.",
 }
-"""The text of the error page for each status here. For any other HTTP error, the page has the text of the exception."""
+"""The texts of the error pages for these statuses. For any other HTTP error, the page has the text of the exception."""
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'",

@@ -11,6 +11,7 @@ from referee.errors import UserError
 from referee.store.league import League, url_without_password
 
 FORMS = "sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE"
+AS_PERCENT = "write @ as %40, except the one before the host"
 
 
 @pytest.mark.parametrize(
@@ -36,10 +37,10 @@ def test_url_in_messages_has_no_password(text, shown):
         ("secret", f"the database must be given by a URL: {FORMS}"),
         ("", f"the database must be given by a URL: {FORMS}"),
         ("postgresql+psycopg://ann:secret@h:p/cup", f"must be given by a URL: {FORMS}"),
-        ("postgresql+psycopg://ann:my@secret@h:5/cup", f"{FORMS}; in a password, write @ as %40"),
-        ("postgresql+psycopg://ann:my@sec/ret@h/cup", f"{FORMS}; in a password, write @ as %40"),
-        ("postgresql+psycopg://ann:my@se?cret@h/cup", f"{FORMS}; in a password, write @ as %40"),
-        ("postgresql+psycopg://ann:my@se:cret@h/cup", f"{FORMS}; in a password, write @ as %40"),
+        ("postgresql+psycopg://ann:my@secret@h:5/cup", f"{FORMS}; {AS_PERCENT}"),
+        ("postgresql+psycopg://ann:my@sec/ret@h/cup", f"{FORMS}; {AS_PERCENT}"),
+        ("postgresql+psycopg://ann:my@se?cret@h/cup", f"{FORMS}; {AS_PERCENT}"),
+        ("postgresql+psycopg://ann:my@se:cret@h/cup", f"{FORMS}; {AS_PERCENT}"),
         ("mysql://ann:my@secret@h/cup", f"must be given by a URL: {FORMS}"),
         (
             "postgresql://ann:secret@h/cup",
