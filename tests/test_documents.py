@@ -300,6 +300,7 @@ def test_every_bench_is_listed():
     assert {row[0].strip("`") for row in rows} == benches
 
 
+@pytest.mark.extended("starts more commands")
 def test_every_bench_finds_what_it_imports():
     """No other test runs most benches, so only this one notices if a name that they import changes."""
     names = {path.stem for path in (ROOT / "tests" / "bench").glob("bench_*.py")}

@@ -183,16 +183,13 @@ OTHER_TESTS = {"tells_what_it_sees", "stateless", "at_random"}
 
 
 PLAIN = {
-    "computes_while_children_end",
     "exits_with_1",
     "has_foreign_token",
     "segfaults",
     "is_late",
     "plays_what_it_lacks",
     "says_garbage",
-    "floods_replies",
     "takes_much_memory",
-    "fills_scratch",
     "answers_for_others",
 }
 """Bots that plain `pytest` tries: the most frequent faults, and two bots that act for another bot."""

@@ -337,6 +337,7 @@ async def test_only_the_rulesets_of_the_manifest_are_checked(tmp_path):
     assert "no ruleset of bot.toml is for 3 players" in text_of(report, "full games: 3 players")
 
 
+@pytest.mark.extended("checks more bots")
 @pytest.mark.usefixtures("short_check")
 async def test_bot_that_plays_one_game_at_a_time_gets_no_second_one(tmp_path):
     """The duel has two scripts. Each leaves its game open, so it needs a process of its own."""
@@ -345,6 +346,7 @@ async def test_bot_that_plays_one_game_at_a_time_gets_no_second_one(tmp_path):
     assert failed_steps(report) == []
 
 
+@pytest.mark.extended("checks more bots")
 @pytest.mark.usefixtures("short_check")
 async def test_bot_that_replies_twice_passes_and_hears_of_it(tmp_path):
     folder = bot_folder(tmp_path / "bot", "repeats_itself", more='rulesets = ["duel"]')

@@ -435,6 +435,7 @@ def test_league_without_its_copy_of_a_bot_is_refused(here):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_tournament_with_a_changed_copy_resumes_after_the_folder_is_submitted_again(here):
     slow = here.bot("slow", SLOW.replace("0.1", "0.01"))
     kill_tournament(here, slow)

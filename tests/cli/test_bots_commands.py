@@ -197,6 +197,7 @@ def test_bots_of_a_moved_league_are_built_again_before_they_play(here):
             assert (done.returncode, done.stderr) == (0, printed), done.stdout
 
 
+@pytest.mark.extended("starts more commands")
 def test_build_of_a_game_that_is_not_stored_does_not_stay_for_ever(here):
     bot = here.bot("built", "from referee.sdk import run\nrun(lambda request: request.legal[0])\n")
     with (bot / "bot.toml").open("a") as manifest:

@@ -61,7 +61,11 @@ def checked_output(here, *arguments, **environment):
 
 @pytest.mark.parametrize(
     ("closed", "code"),
-    [(">&-", 0), ("2>&-", 0), ("--seats 9 <&- >&- 2>&-", 2)],
+    [
+        pytest.param(">&-", 0, marks=MORE_COMMANDS),
+        pytest.param("2>&-", 0, marks=MORE_COMMANDS),
+        ("--seats 9 <&- >&- 2>&-", 2),
+    ],
 )
 def test_closed_standard_stream_is_taken_for_the_null_device(here, closed, code):
     done = here.shell(f"referee ratings {closed}")
@@ -69,13 +73,20 @@ def test_closed_standard_stream_is_taken_for_the_null_device(here, closed, code)
     assert ("greedy" in done.stdout) == (">" not in closed.replace("2>", ""))
 
 
-@pytest.mark.parametrize(("form", "unbuffered"), [("--json", ""), ("", ""), ("--json", "1")])
+@pytest.mark.parametrize(
+    ("form", "unbuffered"),
+    [
+        ("--json", ""),
+        pytest.param("", "", marks=MORE_COMMANDS),
+        pytest.param("--json", "1", marks=MORE_COMMANDS),
+    ],
+)
 def test_full_disk_is_reported_in_one_line(here, form, unbuffered):
     done = here.shell(f"PYTHONUNBUFFERED={unbuffered} referee ratings {form} > /dev/full")
     assert (done.returncode, done.stderr) == (1, "referee: No space left on device\n")
 
 
-@pytest.mark.extended("starts more commands")
+@MORE_COMMANDS
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_exit_code_of_an_error_that_cannot_be_printed_is_the_same(here, unbuffered):
     done = here.shell(f"PYTHONUNBUFFERED={unbuffered} referee verify nothing 2> /dev/full")
@@ -83,7 +94,7 @@ def test_exit_code_of_an_error_that_cannot_be_printed_is_the_same(here, unbuffer
 
 
 @pytest.mark.unmeasured  # coverage could not write its data either
-@pytest.mark.extended("starts more commands")
+@MORE_COMMANDS
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_disk_that_gets_full_within_a_text_is_reported_in_one_line(here, unbuffered):
     """The limit of a file's size has the same effect as the end of a disk."""

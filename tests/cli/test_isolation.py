@@ -404,6 +404,7 @@ def test_sample_bot_that_changes_after_the_check_is_not_started(here, bare, word
     assert not (here.folder / "built").exists()
 
 
+@pytest.mark.extended("starts more commands")
 def test_copy_of_a_sample_bot_that_was_changed_is_a_stranger(here, bare):
     arguments = ("play", GREEDY, RANDOM, "--ruleset", "duel", "--keep")
     assert bare(*arguments).returncode == 0

@@ -92,6 +92,7 @@ def test_bot_whose_seat_decides_its_machine_has_no_lead():
     )  # it is the first bot of all its tables, so it plays each seat on only one machine
 
 
+@pytest.mark.extended("measures large schedules and long statistics")
 def test_bot_that_is_better_in_one_seat_is_rarely_suspected():
     """With four lanes, bot01 has each seat on each machine, but seat 0 more often on machine 1."""
     rng = np.random.default_rng(2)

@@ -251,6 +251,7 @@ def test_results_in_a_circle_are_named_below_the_ratings(league):
     assert NOTE not in run(ratings.app, "--league", str(league), "--json")
 
 
+@pytest.mark.extended("measures large schedules and long statistics")
 def test_single_test_warns_of_tournaments_that_can_stop_early(stopping):
     words = ("settled", "--league", str(stopping))
     warning = "These tournaments can stop early: cup."
@@ -288,6 +289,7 @@ def test_tournament_of_another_ruleset_is_not_named(stopping):
     assert "--tournament" not in shown
 
 
+@pytest.mark.extended("measures large schedules and long statistics")
 def test_tournament_of_another_ruleset_leaves_the_verdicts_of_a_ruleset_to_the_newest_look(
     stopping,
 ):

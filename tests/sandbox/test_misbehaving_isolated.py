@@ -42,7 +42,7 @@ REFUSED = {
     "passes_slow_sockets": 20,
 }
 """Bots whose attempts are refused, with the least number of attempts."""
-PLAIN = {"fork_bomb", "signals_by_locks", "passes_descriptors", "passes_slow_sockets"}
+PLAIN = {"fork_bomb", "passes_descriptors"}
 """The bots that plain `pytest` plays."""
 UNSANDBOXED = {
     "respawns_for_ever",

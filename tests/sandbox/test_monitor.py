@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
+from extended import extend_all_but
 
 from referee.errors import Cause, Evidence, Forfeit, Shortage, VoidGame
 from referee.sandbox import SPARE_PROCESSES, Limits, monitor, process_tree
@@ -243,7 +244,14 @@ async def test_program_with_too_many_threads_counts_as_busy_and_is_not_searched(
     monkeypatch.undo()
 
 
-@pytest.mark.parametrize("who", ["thread", "threads that end", "child", "children that end"])
+@pytest.mark.parametrize(
+    "who",
+    extend_all_but(
+        {"thread", "children that end"},
+        ["thread", "threads that end", "child", "children that end"],
+        "starts more programs on the rungs",
+    ),
+)
 async def test_program_is_busy_if_any_thread_of_its_tree_is(start, who):
     launched = await start(f"""
         import os, threading, time

@@ -15,7 +15,7 @@ from threading import Event
 
 import pytest
 from descendants import running
-from extended import extend_cases_but
+from extended import extend_all_but, extend_cases_but
 from own_cgroups import read_cpu_limit
 
 from referee.errors import Cause, Forfeit, VoidGame
@@ -402,7 +402,9 @@ async def test_rung_protects_as_the_table_says(has_cgroup):
 
 
 @pytest.mark.usefixtures("without_namespaces")
-@pytest.mark.parametrize("umask", [0o022, 0o077])
+@pytest.mark.parametrize(
+    "umask", extend_all_but({0o077}, [0o022, 0o077], "starts more programs on the rungs")
+)
 async def test_rung_protects_as_the_table_says_without_mount_namespaces(place, monkeypatch, umask):
     place.chmod(0o755)
     program = shutil.copy(PROBE_PROGRAMS, place)

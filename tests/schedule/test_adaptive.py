@@ -62,6 +62,7 @@ def looks(draw):
     return stage(draw(st.integers(2, min(4, bots)))), bots, pairs
 
 
+@pytest.mark.extended("measures large schedules and long statistics")
 @FEW
 @given(looks())
 def test_only_the_bots_of_later_matches_change(look):

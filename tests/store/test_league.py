@@ -497,6 +497,7 @@ def test_summaries_of_games_are_found_by_tournament(league):
     assert (crashed.decisions, crashed.duration_us) == (len(record.moves), 31_000)
 
 
+@pytest.mark.extended("measures large schedules and long statistics")
 def test_limit_of_faults_may_exceed_the_parameters_of_a_statement(place):
     count = 66_000  # PostgreSQL accepts at most 65,535
     with place.open(create=True) as league:

@@ -601,6 +601,7 @@ def test_unknown_field_in_a_record_is_found(data, verify):
         verify(archive_format.pack(members | {archive_format.RECORDS: gzip.compress(stream)}))
 
 
+@pytest.mark.extended("measures large schedules and long statistics")
 def test_record_with_the_most_and_longest_faults_can_be_read_again(data):
     """At most, each of five seats has 1,000 strikes, and each fault has 4 KiB of output, written as escapes of 4 bytes."""
     record = next(archive_format.load_records(read_members(data)[archive_format.RECORDS]))

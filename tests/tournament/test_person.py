@@ -99,7 +99,12 @@ def of_kind(news, kind):
     ("ruleset", "players", "seat"),
     [
         ("basic", (sample("greedy"), PERSON, sample("random")), 1),
-        ("duel", (PERSON, sample("counter")), 0),
+        pytest.param(
+            "duel",
+            (PERSON, sample("counter")),
+            0,
+            marks=pytest.mark.extended("plays more games of people"),
+        ),
     ],
 )
 def test_whole_game_is_played_and_its_record_is_right(ruleset, players, seat):

@@ -61,6 +61,7 @@ def test_every_address_of_a_report_is_relative_and_leads_to_a_file(folder):
     assert missing == []
 
 
+@pytest.mark.extended("writes more reports")
 def test_report_has_a_page_and_data_for_each_game(folder, league):
     ids = [game.game_id for game in league.results(tournament="cup")]
     assert sorted(path.stem for path in (folder / "games").iterdir()) == sorted(ids)
