@@ -31,12 +31,20 @@ _SESSION_SETTINGS = (
     "tcp_keepalives_interval = 5",
     "tcp_keepalives_count = 3",
     "tcp_user_timeout = 30000",
-    "idle_in_transaction_session_timeout = 0",
 )
 """Settings for each session. If this machine cannot be reached, the server soon ends the session and frees its locks.
 
-With the default settings of a server, this can take hours. The server must not end the session while this machine can be
-reached: a reading transaction may be idle for long, because a command computes ratings between two queries.
+With the default settings of a server, this can take hours.
+"""
+_KEEP_SESSION = (
+    "SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN"
+    " ('idle_session_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')"
+)
+"""Switches off the timeouts with which the server would end an idle session. Old versions do not have all of them.
+
+The session that holds the lock of a playing referee is idle while a game is played. Without the session, a second referee
+could play in the same league. A reading transaction may be idle for long, because a command computes ratings between two
+queries.
 """
 _ENCODINGS = {"UTF8", "SQL_ASCII"}
 """The encodings with which a database can store all characters. With SQL_ASCII, the server stores bytes as they are."""
@@ -206,6 +214,7 @@ def _configure(connection: DBAPIConnection, _record: object) -> None:
     cursor = connection.cursor()
     for setting in _SESSION_SETTINGS:
         cursor.execute(f"SET {setting}")
+    cursor.execute(_KEEP_SESSION)
     cursor.close()
     connection.commit()
 

@@ -50,8 +50,7 @@ class Sqlite:
         if not read_only:
             event.listen(self._engine, "do_connect", lambda *_: self._create_file())
         event.listen(self._engine, "connect", _configure)
-        event.listen(self._engine, "begin", lambda _: self._check_file())
-        event.listen(self._engine, "begin", _begin)
+        event.listen(self._engine, "begin", self._begin)
         self.reading: Engine = self._engine
         self.writing: Engine = self._engine.execution_options(writing=True)
         self._file = _identify(self.where)
@@ -114,7 +113,8 @@ class Sqlite:
     def lock(self) -> Iterator[None]:
         """Hold the lock of a file beside the database. If the database is `FILE`, this is the file `FILE.lock`.
 
-        Symbolic links to the database are resolved first, so that all its paths lead to the same lock file.
+        Symbolic links to the database are resolved first, so that all its paths lead to the same lock file. Hard links
+        cannot be resolved, but `_check_names` refuses to write to a file that has one.
         """
         file = Path(os.path.realpath(self.where))
         with hold_lock_file(file.with_name(f"{file.name}.lock"), self.where):
@@ -146,6 +146,27 @@ class Sqlite:
         """
         with suppress(OSError):  # SQLite reports the error
             Path(os.path.realpath(self.where)).touch(mode=0o600, exist_ok=False)
+
+    def _begin(self, connection: Connection) -> None:
+        """Begin a transaction. A writing transaction takes the write lock at once."""
+        self._check_file()
+        writing = connection.get_execution_options().get("writing", False)
+        if writing:
+            self._check_names()
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+
+    def _check_names(self) -> None:
+        """Raise StoreError if the file has several names.
+
+        SQLite and the referee keep their locks and the newest changes in files beside the database, named after it. So
+        writers with different names would not see each other, and one would overwrite what the other has stored.
+        """
+        with suppress(OSError):  # SQLite reports the error
+            if Path(self.where).stat().st_nlink > 1:
+                raise StoreError(
+                    f"{self.where}: the file has several names (hard links), so games could be lost; replace"
+                    " the other names by copies"
+                )
 
     def _check_file(self) -> None:
         """Raise StoreError if the file that was first seen has been deleted or replaced."""
@@ -213,9 +234,3 @@ def _configure(connection: DBAPIConnection, _record: object) -> None:
     for pragma in _PRAGMAS:
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
-
-
-def _begin(connection: Connection) -> None:
-    """Begin a transaction in SQLite. A writing transaction takes the write lock at once."""
-    writing = connection.get_execution_options().get("writing", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")

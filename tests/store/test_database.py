@@ -20,7 +20,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from places import Place
-from records import faulty, filled, played
+from records import add_bot, bot, faulty, filled, played
 from sqlalchemy import create_engine, inspect
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
@@ -231,6 +231,20 @@ def test_one_referee_at_a_time_in_an_sqlite_file_that_two_leagues_use(tmp_path, 
             with pytest.raises(UserError, match=says):
                 take_lock(league)
         take_lock(league)
+
+
+def test_sqlite_file_with_a_hard_link_can_be_read_but_not_written(tmp_path):
+    mine = Place(tmp_path / "mine", None)
+    with mine.open(create=True) as league:
+        add_bot(league, bot("ann"))
+    link = tmp_path / "link.db"
+    link.hardlink_to(mine.folder / "league.db")
+    with mine.open() as league:
+        assert league.bots() == [bot("ann")]
+        with pytest.raises(StoreError, match=r"league\.db: the file has several names"):
+            add_bot(league, bot("bob"))
+        link.unlink()
+        add_bot(league, bot("bob"))
 
 
 @contextmanager

@@ -164,6 +164,20 @@ def test_server_s_limit_for_idle_transactions_ends_no_reading(place):
         assert league.bots() == []
 
 
+def test_server_s_limit_for_idle_sessions_lets_no_second_referee_play(place, tmp_path):
+    place.open(create=True).close()
+    elsewhere = Place(tmp_path / "elsewhere", place.db)
+    database = make_url(place.db).database
+    place.execute(f"ALTER DATABASE {database} SET idle_session_timeout = '150ms'")
+    with place.open() as league, elsewhere.open(create=True) as other, league.lock():
+        time.sleep(0.5)
+        with (
+            pytest.raises(UserError, match="another referee is playing in this league"),
+            other.lock(),
+        ):
+            pass
+
+
 def test_connection_cut_while_reading_is_no_error_of_the_user(place, postgres):
     def read(league):
         with league.one_moment():
