@@ -419,6 +419,26 @@ async def test_batch_is_finished_if_nobody_awaits_its_open_requests(bot):
     assert bot.finished == 1
 
 
+async def test_batch_waits_for_its_open_request_after_nobody_awaits_one_with_a_reply(bot):
+    first, second = bot.write_batch(LIMIT_US, LIMIT_US)
+    bot.reply(first, b"")
+    first.reply.cancel()
+    bot.requests.abandon(first)
+    assert bot.finished == 0
+    bot.reply(second, b"")
+    assert second.reply.result().batch_size == 2
+    assert bot.finished == 1
+
+
+async def test_reply_to_a_later_request_of_a_game_forgets_the_overdue_ones_of_this_game(bot):
+    bot.write_batch(LIMIT_US, LIMIT_US)
+    bot.time.creep_us(2 * LIMIT_US + REPLY_GRACE_US)
+    assert bot.requests.overdue == {("0", 1), ("1", 1)}
+    bot.requests.forget_overdue("0", games=("0", "1"))
+    assert bot.requests.overdue == {("1", 1)}
+    assert not bot.requests.take_late_reply("0", 1)
+
+
 async def test_reply_in_the_grace_period_gives_the_batch_more_time(bot):
     batch = bot.write_batch(*[40_000_000] * 4)
     bot.time.creep_us(40_000_000 + BATCH_LIMIT_US + REPLY_GRACE_US // 2, step_us=1_000)

@@ -1356,6 +1356,16 @@ async def test_game_end_travels_with_the_next_message(bot):
     assert message == messages.goodbye("stands for a game end") + messages.goodbye()
 
 
+async def test_game_end_travels_with_a_request_of_the_only_game_that_is_left(bot):
+    await bot.start("h")
+    end = messages.goodbye("stands for a game end")
+    bot.session.end_game("h", end)
+    pending = await bot.request("g")
+    assert bot.stream.written == [end + request_bytes("g", 1)]
+    bot.say(replies(("g", 1)))
+    await pending
+
+
 async def test_void_game_is_forgotten_without_an_end(bot):
     await bot.start("h")
     bot.session.abandon_game("h")
