@@ -265,6 +265,40 @@ async def test_bot_with_an_empty_bank_still_gets_the_events_since_its_last_reque
     assert isinstance(received[-1], GameOver)
 
 
+async def test_decision_gets_a_request_while_a_microsecond_is_left_in_the_bank():
+    player = FunctionPlayer(chance(1), elapsed_us=50)
+    await play(setup(clocks=Clocks(bank_us=51)), [player, *players(2)])
+    assert [request.time.limit_us for request in player.requests] == [51, 1]
+
+
+async def test_duration_has_only_the_times_of_the_requests_though_the_game_waits_longer():
+    """The players and `add_evidence` take a second each, as if the event loop served other games."""
+    now_ns = 0
+
+    class Waiting(Faulty):
+        async def decide(self, request: Request) -> Reply:
+            nonlocal now_ns
+            now_ns += 10**9
+            return await super().decide(request)
+
+    async def add(_seat: int, evidence: Evidence) -> Evidence:
+        nonlocal now_ns
+        now_ns += 10**9
+        return evidence
+
+    record = (
+        await play_game(
+            setup(),
+            [Waiting(strike(elapsed_us=30), at=seat + 1) for seat in range(3)],
+            now_us=lambda: 1_000,
+            monotonic_ns=lambda: now_ns,
+            add_evidence=add,
+        )
+    ).record
+    assert len(record.faults) == 3
+    assert record.duration_us == 3 * 30 + 5 * (len(record.moves) - 3)
+
+
 async def test_void_game_error_of_a_player_is_passed_on():
     with pytest.raises(VoidGame, match="no sockets left"):
         await play(setup(), [Faulty(VoidGame("no sockets left")), *players(2)])

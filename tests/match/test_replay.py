@@ -269,7 +269,7 @@ async def test_fault_of_a_seat_that_does_not_exist_is_a_difference(seat):
         ({"elapsed_us": 9_000_000}, "move 4: 9000000 us are charged, but the limit was 5000000 us"),
         ({"elapsed_us": -1}, "move 4: a time is negative"),
         ({"lag_us": -1}, "move 4: a time is negative"),
-        ({"lag_us": 3}, "move 4: the move has a lag, but the charge of 7 us is below the limit"),
+        ({"lag_us": 1}, "move 4: the move has a lag, but the charge of 7 us is below the limit"),
         ({"batch_size": 0}, "move 4: the batch of its request has 0 requests"),
         ({"wall_us": 8}, "move 4: a single request has the time of a batch, 8 us"),
         (
