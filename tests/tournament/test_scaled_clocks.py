@@ -45,6 +45,12 @@ def test_wrong_measurement_gives_no_senseless_limits(speed, factor):
     assert FILE.scale(speed).decision_us == FILE.decision_us * factor
 
 
+def test_scaled_limits_are_at_least_a_microsecond():
+    """In a request, a limit of 0 would mean that there is no limit."""
+    least = Clocks(decision_us=1, bank_us=1)
+    assert least.scale(10**9) == least
+
+
 @pytest.mark.extended("plays further tournaments")
 def test_scaled_limits_are_told_stored_and_verified(here):
     told = here.folder / "told"
