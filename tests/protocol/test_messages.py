@@ -307,6 +307,20 @@ def test_record_survives_conversion_to_bytes_and_back():
     assert record.loads(record.dumps(unbanked)) == unbanked
 
 
+def test_record_has_the_time_and_the_size_of_the_batch_of_a_move_and_of_a_fault():
+    stored = full_record()
+    (move, *moves), (fault, *faults) = stored.moves, stored.faults
+    batched = replace(
+        stored,
+        moves=(replace(move, wall_us=30, batch_size=2), *moves),
+        faults=(
+            replace(fault, evidence=replace(fault.evidence, wall_us=40, batch_size=3)),
+            *faults,
+        ),
+    )
+    assert record.loads(record.dumps(batched)) == batched
+
+
 def test_record_has_decisions_that_took_longer_than_two_hours():
     stored = full_record()
     first, *others = stored.moves
