@@ -207,8 +207,12 @@ def test_configuration_that_contradicts_itself_is_refused(tmp_path):
     config = make_ladder(tmp_path)
     twice = LadderStart(earlier=(Meetings(0, 1, 2, 1), Meetings(0, 1, 2, 2)), minutes=60.0)
     fifth = LadderStart(earlier=(Meetings(0, 4, 2, 1),), minutes=60.0)
+    (stage,) = config.stages
+    one_stage = "a ladder has one stage, balanced and without challengers"
     for changes, says in (
-        ({"stages": config.stages * 2}, "a ladder has one stage, balanced and without challengers"),
+        ({"stages": (stage, stage)}, one_stage),
+        ({"stages": (replace(stage, balanced=False),)}, one_stage),
+        ({"stages": (replace(stage, challengers=1),)}, one_stage),
         ({"schedule": "balanced-1"}, "a ladder has the schedule ladder-2, not balanced-1"),
         ({"ladder": twice}, "a pair is listed twice"),
         ({"until": StopCondition()}, "a ladder has no until"),
