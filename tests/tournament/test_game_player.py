@@ -242,6 +242,30 @@ async def test_processes_that_play_on_do_not_count_void_games(settings, monkeypa
     assert counts[-1] == (1, {"opaque-3"})
 
 
+async def test_void_game_is_played_alone_afterwards_though_its_bots_hold_more(
+    settings, monkeypatch
+):
+    join, voids = BotPlayer.join, []
+
+    async def join_or_void(process, start, limit_us):
+        if start.game_id == "opaque-2" and not voids:
+            voids.append(VoidGame("no room"))
+            process.change_games(-1)
+            raise voids[0]
+        return await join(process, start, limit_us)
+
+    monkeypatch.setattr(BotPlayer, "join", join_or_void)
+    one, two, three = (
+        make_task(number, "holds_four_games", "holds_four_games") for number in (1, 2, 3)
+    )
+    player = GamePlayer(settings)
+    try:
+        portions = [await player.play_portion(0, tasks) for tasks in ((one, two), (two, three))]
+    finally:
+        await player.close()
+    assert [[record.game_id for record in each] for each in portions] == [["game-1"], ["game-2"]]
+
+
 async def test_bots_that_make_the_charged_games_of_each_other_void_are_charged_in_the_replays(
     play, monkeypatch
 ):
