@@ -318,3 +318,13 @@ def test_extra_meetings_of_a_stage_are_spread_over_the_field():
     games = gauntlet("cup", ["new0", "new1", "old0", "old1", "old2"], stages, lanes=5)
     played = Counter(bot for game in games if game.stage == 1 for bot in game.bots)
     assert [played[bot] for bot in ("old0", "old1", "old2")] == [2, 2, 2]
+
+
+def test_extra_meetings_of_a_challenger_even_out_over_two_stages():
+    """In each stage, each challenger meets two of the four bots of the field: in the second stage the other two."""
+    stages = [Stage(BASIC, 3, 2, balanced=True, challengers=2)] * 2
+    field = ["old0", "old1", "old2", "old3"]
+    games = first_games(gauntlet("cup", ["new0", "new1", *field], stages, lanes=5))
+    for challenger in ("new0", "new1"):
+        met = Counter(bot for game in games if challenger in game.bots for bot in game.bots)
+        assert [met[bot] for bot in field] == [1, 1, 1, 1]
