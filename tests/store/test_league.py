@@ -24,7 +24,15 @@ from records import (
 from referee.errors import Cause, NotFoundError, RefereeError, StoreError, UserError
 from referee.records import BotId, Usage
 from referee.schedule import Deals
-from referee.store import GameChoice, NewExtension, RoundProgress, StoredUsage, database
+from referee.store import (
+    GameChoice,
+    HostFigures,
+    NewExtension,
+    RoundProgress,
+    StoredHost,
+    StoredUsage,
+    database,
+)
 from referee.store.database import write_patiently
 from referee.store.league import League
 
@@ -663,3 +671,17 @@ def test_tournament_and_extensions_are_finished_separately(league):
     assert finished() == [True, True, False]
     league.add_games(map(played, more[half:]))
     assert finished() == [True, True, True]
+
+
+def test_hosts_are_those_of_the_newest_note_of_a_tournament_sorted_by_address(league):
+    filled(league, "cup")
+    filled(league, "other")
+    first, second, third = (
+        StoredHost(HostFigures(address, 1, 2, 3, 4), began_at_us=5, noted_at_us=6 + at)
+        for at, address in enumerate(("10.0.0.1", "10.0.0.2", "10.0.0.3"))
+    )
+    league.note_hosts("cup", [first])
+    league.note_hosts("other", [first])
+    league.note_hosts("cup", [third, second])
+    assert league.hosts("cup") == [second, third]
+    assert league.hosts("other") == [first]
