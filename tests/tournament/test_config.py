@@ -18,6 +18,7 @@ from referee.tournament.config import (
     FaultPolicy,
     canonical_json,
     from_canonical_json,
+    list_look_rounds,
 )
 from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import check_bots
@@ -264,6 +265,11 @@ def test_until_is_read_with_its_default_values(folder):
     assert default.until == StopCondition(confidence=0.95, margin=1)
     assert load_tournament(write(folder, GOOD + "until = {}\n")).until == StopCondition()
     assert load_tournament(write(folder, GOOD)).until is None
+
+
+def test_last_look_is_after_the_last_round_of_the_longest_stage(folder):
+    text = GOOD + "until = {}\n[[stage]]\nmatches = 4\n[[stage]]\nmatches = 9\n"
+    assert list_look_rounds(load_tournament(write(folder, text)))[-1] == 9
 
 
 @pytest.mark.parametrize(
