@@ -67,6 +67,11 @@ def test_bot_with_python_packages_has_no_spec_in_a_folder_with_a_colon(tmp_path)
         manifest.spec(bot)
 
 
+def test_empty_fetch_is_not_a_missing_fetch(tmp_path):
+    text = HEAD + RUN + '[build]\ncommand = ["make"]\nfetch = []\n'
+    assert load_manifest(folder_with(tmp_path, text)).build.fetch == ()
+
+
 def test_command_with_the_arguments_of_a_variant_is_limited(tmp_path):
     folder = folder_with(tmp_path, HEAD + f"[run]\ncommand = {['x'] * 999}\n")
     assert len(load_manifest(folder, Variant("deep", ("a",))).run.command) == 1000
