@@ -108,6 +108,16 @@ def test_results_are_counted_by_table_size_and_seat():
     ]
 
 
+def test_results_in_neighbouring_seats_are_counted_apart():
+    assert rows("b") == [
+        (2, None, 1, 1, 6.0, 0),
+        (2, 1, 1, 1, 6.0, 0),
+        (3, None, 2, 0, 4.5, 0),
+        (3, 0, 1, 0, 5.0, 0),
+        (3, 1, 1, 0, 4.0, 0),
+    ]
+
+
 def test_bot_that_has_not_played_has_no_rows():
     assert rows("d") == []
 
