@@ -45,7 +45,7 @@ def look_rounds(rounds: int) -> list[int]:
     """
     found: list[int] = []
     look, following = 1, 2
-    while look + following <= 2 * rounds and look < rounds:
+    while look + following <= 2 * rounds:
         found.append(look)
         look, following = following, max(following + 1, int(following * _GROWTH))
     return [*found, rounds]

@@ -118,6 +118,13 @@ def test_game_refuses_a_decision_that_its_table_does_not_have(kind):
         Game.from_table(table, kind)
 
 
+def test_game_refuses_a_decision_about_a_snatch_that_has_not_happened():
+    table = table_before_snatch()
+    assert table.victim is None
+    with pytest.raises(ValueError, match="nobody has lost a layer, so there is no decision"):
+        Game.from_table(table, DecisionKind.TAKE_OR_LEAVE)
+
+
 def table_before_snatch(**more) -> Table:
     """Seat 1 attacks seat 2, whose top layer is two 8s and a joker."""
     return position(
