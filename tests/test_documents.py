@@ -16,7 +16,7 @@ from referee import cli, deals
 from referee.cli import options
 from referee.records import ScheduledGame
 from referee.rules.ruleset import RULESETS
-from referee.tournament.config_file import TournamentFile
+from referee.tournament.config_file import StageTable, TournamentFile
 from referee.tournament.config_reader import load_tournament
 from referee.tournament.terms import (
     CommittedBot,
@@ -267,6 +267,8 @@ def test_every_key_of_a_tournament_file_is_listed_with_its_default():
         else:
             flat[{"stage": "[[stage]]", "limits": "[limits]"}.get(name, name)] = field.default
     assert set(listed) == set(flat)
+    [of_stages] = (row[2] for row in rows if row[0] == "`[[stage]]`")
+    assert not [key for key in StageTable.model_fields if f"`{key}`" not in of_stages]
     for key, default in flat.items():
         if isinstance(default, bool | int | float):
             assert listed[key] == str(default).lower(), key

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 import re
 import sys
@@ -21,10 +22,10 @@ from open_spiel.python.algorithms.mcts import RandomRolloutEvaluator
 from open_spiel.python.observation import make_observation
 
 from referee.rules.game import Game
-from referee.rules.ruleset import FULL, RULESETS
+from referee.rules.ruleset import FULL, RULESETS, Ruleset
 from referee.sdk.env import ACTIONS, Encoding, MaskedActionError, encode_action
 from referee.train.games import reward_by_rank
-from referee.train.openspiel import OPTIONS, bound_game_length
+from referee.train.openspiel import GAME_TYPE, OPTIONS, bound_game_length
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "rules"))
 from few_tables import few_tables
@@ -331,7 +332,12 @@ def test_resampled_state_can_be_resampled_for_the_same_player_only():
         other.resample_from_infostate(1, chance.random)
 
 
-# Wrong input
+# Parameters
+
+
+def test_every_option_of_a_ruleset_is_a_parameter():
+    options = set(inspect.signature(Ruleset.with_options).parameters) - {"self"}
+    assert set(GAME_TYPE.parameter_specification) == {"ruleset", "players", *options}
 
 
 @pytest.mark.parametrize(
