@@ -5,8 +5,8 @@ seat may not see. A joker is 14, because a layer of jokers snatches a layer of 1
 
 A multiset of cards is a tuple of 15 counts, indexed by card. The count of `HIDDEN` is always 0.
 
-The rulebooks differ, and some describe several games. The options of a ruleset express these differences, except `end_on`
-and `max_turns`. `referee/rules/README.md` lists the rulebooks and explains these two options.
+The rulebooks differ, and some describe several games. Most options of a ruleset express these differences.
+`referee/rules/README.md` lists the rulebooks, and explains the options that a tournament file can change.
 `Ruleset.snatches` and the modules `table` and `game` implement the options.
 """
 
