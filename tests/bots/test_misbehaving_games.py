@@ -204,7 +204,15 @@ def test_every_misbehaving_bot_is_played():
     named = {*FAULTS, *LIMIT_FAULTS, *ABOVE_GRPC_LIMIT, *HARMLESS, *RANDOM_FAULTS, *OTHER_TESTS}
     classes = [each for each in vars(bot).values() if isclass(each) and issubclass(each, bot.Fair)]
     programs = {bot.name_of(each) for each in classes}
-    assert named == programs - {"goes_wrong", "goes_wrong_for_good"}
+    assert named == programs - {"goes_wrong", "goes_wrong_for_good"}, (
+        "put each new bot into FAULTS, HARMLESS or another group above"
+    )
+
+
+def test_every_cause_has_a_misbehaving_bot():
+    """Two causes need no program of their own: `no_start` and `suspended`."""
+    played = {each.cause for each in (*FAULTS.values(), *LIMIT_FAULTS.values())}
+    assert played | {Cause.NO_START, Cause.SUSPENDED} == set(Cause)
 
 
 class Run:
