@@ -121,7 +121,11 @@ START_CAUSES = frozenset(
         Cause.SUSPENDED,
     }
 )
-"""A fault of one of these causes is charged only before the first request of a game."""
+"""A fault of one of these causes is charged only before the first request of a game.
+
+`HANDSHAKE` can also be charged later: while the referee writes the goodbye after an invalid hello, the bot can send a
+valid hello in another stream.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -227,6 +227,22 @@ async def test_bot_that_disconnects_after_an_invalid_hello_is_charged(new_bot):
     assert forfeit.cause is Cause.HANDSHAKE
 
 
+async def test_invalid_hello_can_be_charged_after_a_request(new_bot):
+    """So `HANDSHAKE` is not in `START_CAUSES`, and the replay allows it at any move."""
+    other = FakeStream()
+    other.writable.clear()
+    other.say(hello(version=2))
+    serving = asyncio.ensure_future(new_bot.session.serve(other))
+    await run_ready_tasks()
+    await new_bot.greet()
+    await new_bot.start("g")
+    pending = await new_bot.request()
+    other.writable.set()
+    assert (await expect_fault(pending)).cause is Cause.HANDSHAKE
+    with pytest.raises(grpc.aio.AbortError):
+        await serving
+
+
 async def test_time_of_the_hello_runs_from_the_start_of_the_process(new_bot):
     began_ns = new_bot.time.now_ns
     new_bot.time.pass_us(LIMIT_US // 2)
