@@ -1,4 +1,4 @@
-"""Draw `.github/ratings.svg`, the picture of the README: `python .github/draw_ratings.py`.
+"""Draw `.github/ratings.svg`, the picture of the README: `.venv/bin/python .github/draw_ratings.py`.
 
 It plays the demo tournament with a fixed seed in a temporary league and draws what `referee ratings` prints.
 """

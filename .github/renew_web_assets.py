@@ -1,6 +1,6 @@
 """Write the libraries that the web pages use, from packages of npm with pinned versions.
 
-Run `python .github/renew_web_assets.py` after changing a version below. With `--check`, the script writes nothing and fails if a
+Run `.venv/bin/python .github/renew_web_assets.py` after changing a version below. With `--check`, the script writes nothing and fails if a
 committed file differs from its package. Both need `npm`.
 
 Pages that are opened from a folder (`file://`) cannot load module scripts, so every file must be a classic script.

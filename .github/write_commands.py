@@ -1,4 +1,4 @@
-"""Write `referee/cli/README.md`, the reference of all commands, from their help: `python .github/write_commands.py`.
+"""Write `referee/cli/README.md`, the reference of all commands, from their help: `.venv/bin/python .github/write_commands.py`.
 
 A test compares the page with the commands.
 """
@@ -18,7 +18,7 @@ SHARED_BY = 3
 that frequent, only the most frequent one is shared."""
 HEAD = """# Commands
 
-`python .github/write_commands.py` writes this page from the help of the commands. Do not edit it: change the
+`.venv/bin/python .github/write_commands.py` writes this page from the help of the commands. Do not edit it: change the
 help in `referee/cli` and write the page anew.
 
 `referee --version` prints the version. `--help` after a command prints its help. Tables are for people;

@@ -1,6 +1,6 @@
 """Write `referee/roster/sample_hashes.txt`. The referee recognises its sample bots by these content hashes.
 
-Run `python .github/write_sample_hashes.py` after each change of a sample bot. A test compares the file with the bots.
+Run `.venv/bin/python .github/write_sample_hashes.py` after each change of a sample bot. A test compares the file with the bots.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Write the table of strengths in `sample_bots/README.md` from a stored tournament.
 
     referee tournament run tournaments/sample-bots.toml
-    python .github/write_strengths.py sample-bots
+    .venv/bin/python .github/write_strengths.py sample-bots
 
 The argument is the name that the tournament has in the league: a second run is called `sample-bots-2`. Another
 folder of the league is named by `REFEREE_LEAGUE`, as for all commands.

@@ -1,4 +1,4 @@
-"""Update the worked exchange of `proto/README.md`: `python proto/exchange.py`.
+"""Update the worked exchange of `proto/README.md`: `.venv/bin/python proto/exchange.py`.
 
 Every JSON block of the guide follows a comment that names its message and its place in the exchange,
 `<!-- RefereeMessage: game start -->`. The messages are those of one fixed game, made by the referee's own

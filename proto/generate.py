@@ -1,4 +1,4 @@
-"""Write the Python stubs and the copies of the schema: `python proto/generate.py`.
+"""Write the Python stubs and the copies of the schema: `.venv/bin/python proto/generate.py`.
 
 The stubs go into `referee/pb`. The copies go into the sample bots that are built from the schema, because a
 bot's folder must contain everything that its build needs.

@@ -242,7 +242,7 @@ def test_strengths_are_written_as_a_table():
 def test_command_reference_is_up_to_date():
     script = runpy.run_path(str(ROOT / ".github" / "write_commands.py"))
     page = (ROOT / "referee" / "cli" / "README.md").read_text()
-    assert page == script["reference"](), "run `python .github/write_commands.py`"
+    assert page == script["reference"](), "run `.venv/bin/python .github/write_commands.py`"
 
 
 # Tournaments

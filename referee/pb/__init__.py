@@ -1,1 +1,1 @@
-"""Generated from `proto/linko/v1` by `python proto/generate.py`; not written by hand."""
+"""Generated from `proto/linko/v1` by `.venv/bin/python proto/generate.py`; not written by hand."""

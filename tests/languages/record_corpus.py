@@ -1,4 +1,4 @@
-"""Write the conformance corpus: `python tests/languages/record_corpus.py`.
+"""Write the conformance corpus: `.venv/bin/python tests/languages/record_corpus.py`.
 
 The script plays games of every ruleset at every table size. Some seats follow the policy of `greedy`,
 others play at random. It stores a number of hard requests of each sort at each table. Every run writes

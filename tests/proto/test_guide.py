@@ -120,7 +120,7 @@ def test_usual_limits_in_the_guide_are_the_defaults():
 
 
 def test_worked_exchange_has_the_messages_of_the_referee():
-    assert EXCHANGE["update_guide"](GUIDE) == GUIDE, "run: python proto/exchange.py"
+    assert EXCHANGE["update_guide"](GUIDE) == GUIDE, "run: .venv/bin/python proto/exchange.py"
 
 
 def test_every_json_block_is_the_message_that_its_comment_names():

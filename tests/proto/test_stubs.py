@@ -20,7 +20,7 @@ def test_committed_stubs_are_up_to_date(tmp_path):
     generate = runpy.run_path(str(ROOT / "proto" / "generate.py"))["generate"]
     written = {path.name: path.read_bytes() for path in generate(tmp_path)}
     committed = {path.name: path.read_bytes() for path in STUBS.glob("*_pb2.py*")}
-    assert written == committed, "run: python proto/generate.py"
+    assert written == committed, "run: .venv/bin/python proto/generate.py"
 
 
 def test_every_schema_has_stubs():
@@ -38,7 +38,7 @@ def test_copies_of_the_schema_in_sample_bots_are_up_to_date():
         for copy, original in copies.items()
         if not copy.is_file() or copy.read_bytes() != original.read_bytes()
     ]
-    assert not different, "run: python proto/generate.py"
+    assert not different, "run: .venv/bin/python proto/generate.py"
 
 
 def clear_json_names(message: DescriptorProto):

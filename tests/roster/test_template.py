@@ -131,7 +131,9 @@ def test_bot_that_cannot_be_completed_is_removed(tmp_path, monkeypatch):
 def test_known_hashes_are_those_of_the_sample_bots():
     script = runpy.run_path(str(ROOT / ".github" / "write_sample_hashes.py"))
     known = script["FILE"].read_text()
-    assert known == script["sample_hashes"](), "run `python .github/write_sample_hashes.py`"
+    assert known == script["sample_hashes"](), (
+        "run `.venv/bin/python .github/write_sample_hashes.py`"
+    )
 
 
 @pytest.mark.parametrize("language", roster.LANGUAGES)

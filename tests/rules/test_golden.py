@@ -11,7 +11,7 @@ from playthrough import FOLDER, GOLDEN, playthrough
 from referee.rules.events import Termination
 from referee.rules.ruleset import RULESETS
 
-COMMAND = "python tests/rules/golden/regenerate.py"
+COMMAND = ".venv/bin/python tests/rules/golden/regenerate.py"
 
 
 @pytest.mark.parametrize("golden", GOLDEN, ids=lambda golden: golden.ruleset)

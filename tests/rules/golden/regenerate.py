@@ -1,6 +1,6 @@
 """Write the golden games again:
 
-python tests/rules/golden/regenerate.py
+.venv/bin/python tests/rules/golden/regenerate.py
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Write the playthrough of OpenSpiel again: `python tests/train/golden/regenerate.py`."""
+"""Write the playthrough of OpenSpiel again: `.venv/bin/python tests/train/golden/regenerate.py`."""
 
 from pathlib import Path
 
