@@ -88,7 +88,9 @@ def test_expected_actions_are_those_of_the_policy():
 @pytest.mark.extended("measures large schedules and long statistics")
 def test_corpus_can_be_recorded_again():
     """Only the content is compared, because the compressed file depends on the version of zlib."""
-    assert corpus.pack(record()) == gzip.decompress(corpus.PATH.read_bytes())
+    recorded = corpus.pack(record())
+    stored = gzip.decompress(corpus.PATH.read_bytes())
+    assert recorded == stored, "run: .venv/bin/python tests/languages/record_corpus.py"
 
 
 @pytest.mark.parametrize(

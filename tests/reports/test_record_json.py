@@ -186,13 +186,12 @@ def keys_of(heading):
 
 def test_page_explains_every_key():
     value = written(record(strike_at=2))
-    assert keys_of(None) == set(value)
-    assert keys_of("#### `ruleset`") == set(value["ruleset"]) - {
-        "name",
-        "min_players",
-        "max_players",
-    }
-    assert keys_of("#### `faults`") == set(value["faults"][0])
-    assert keys_of("#### `result`") == set(value["result"])
+    for heading, keys in {
+        None: set(value),
+        "#### `ruleset`": set(value["ruleset"]) - {"name", "min_players", "max_players"},
+        "#### `faults`": set(value["faults"][0]),
+        "#### `result`": set(value["result"]),
+    }.items():
+        assert keys_of(heading) == keys, "describe these keys in referee/ratings/README.md"
     for key in [*value["moves"][0], *value["clocks"], *value["seating"][0]]:
         assert key in DESCRIPTION

@@ -34,8 +34,7 @@ def test_option_is_on_in_these_rulesets_only(option, names):
 
 
 def test_rulesets_have_no_other_fields():
-    """A new option needs a line in the parameters of the test above."""
-    assert {field.name for field in fields(RULESETS["basic"])} == {
+    names = {
         "name",
         "min_players",
         "max_players",
@@ -48,6 +47,9 @@ def test_rulesets_have_no_other_fields():
         "max_turns",
         *GHOST_OPTIONS,
     }
+    assert {field.name for field in fields(RULESETS["basic"])} == names, (
+        "an option that is on or off needs a line in the test above, any other only its name here"
+    )
 
 
 @pytest.mark.parametrize("name", RULESETS)

@@ -95,10 +95,9 @@ def test_sim_game_passes(name, players, turns):
 
 @pytest.mark.filterwarnings("ignore:The chararray class:DeprecationWarning")  # OpenSpiel uses it
 def test_playthrough_is_the_stored_one():
-    """If a change is intended, write the file again: `.venv/bin/python tests/train/golden/regenerate.py`."""
     flags.FLAGS.mark_as_parsed()  # `replay` reads one
     stored, now = replay(PLAYTHROUGH)
-    assert now == stored
+    assert now == stored, "if this is meant, run: .venv/bin/python tests/train/golden/regenerate.py"
 
 
 @pytest.mark.parametrize(
