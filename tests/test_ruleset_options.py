@@ -9,7 +9,7 @@ from pages import ROOT, section
 
 from referee.pb import play_pb2, table_pb2
 from referee.protocol.values import ruleset_message, ruleset_value
-from referee.rules.ruleset import RULESETS, Ruleset
+from referee.rules.ruleset import RULESETS, Ruleset, ruleset_text
 from referee.sdk.bot import Game as BotGame
 from referee.tournament.config_reader import load_tournament
 
@@ -25,6 +25,10 @@ def changed(option):
     else:
         other = not value if isinstance(value, bool) else value + 1
     return DUEL.with_options(**{option: other})
+
+
+def to_toml(value):
+    return json.dumps(value.value if isinstance(value, Enum) else value)
 
 
 @pytest.mark.parametrize("option", OPTIONS)
@@ -47,6 +51,12 @@ def test_ruleset_of_earlier_records_can_be_read(name, message):
 
 
 @pytest.mark.parametrize("option", OPTIONS)
+def test_text_names_the_changed_option(option):
+    value = getattr(changed(option), option)
+    assert ruleset_text(changed(option)) == f"duel ({option} = {to_toml(value)})"
+
+
+@pytest.mark.parametrize("option", OPTIONS)
 def test_bot_in_python_gets_the_option(option):
     view = table_pb2.View(hand_sizes=[13, 13])
     start = play_pb2.GameStart(ruleset=ruleset_message(changed(option)), view=view)
@@ -56,11 +66,10 @@ def test_bot_in_python_gets_the_option(option):
 @pytest.mark.parametrize("option", OPTIONS)
 def test_tournament_file_sets_the_option(tmp_path, option):
     value = getattr(changed(option), option)
-    text = json.dumps(value.value if isinstance(value, Enum) else value)
     file = tmp_path / "cup.toml"
     file.write_text(
         f'name = "cup"\nbots = ["{ROOT}/sample_bots/random", "{ROOT}/sample_bots/greedy"]\n'
-        f'ruleset = "duel"\nseats = 2\nmatches = 1\n{option} = {text}\n'
+        f'ruleset = "duel"\nseats = 2\nmatches = 1\n{option} = {to_toml(value)}\n'
     )
     (stage,) = load_tournament(file).stages
     assert stage.ruleset == changed(option)

@@ -23,7 +23,6 @@ from referee.check.games import (
     CheckGame,
     RandomPlayer,
     list_rulesets,
-    ruleset_text,
     start_game,
 )
 from referee.clocks import Clocks
@@ -31,7 +30,7 @@ from referee.errors import BotFault, Cause, count_text
 from referee.match.play import GameSetup, play_game
 from referee.records import BotId, Reply, Request
 from referee.rules.actions import DecisionKind
-from referee.rules.ruleset import Ruleset
+from referee.rules.ruleset import Ruleset, ruleset_text
 
 MIN_REPEATS = 3
 """The minimum number of decisions of each kind in a script."""

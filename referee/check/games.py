@@ -29,7 +29,7 @@ from referee.protocol import messages
 from referee.records import BotId, Reply, Request
 from referee.rules.actions import Action, DecisionKind, action_text
 from referee.rules.game import Game
-from referee.rules.ruleset import GHOST_OPTIONS, GhostOverflow, GhostSnatch, GhostStart, Ruleset
+from referee.rules.ruleset import GhostOverflow, GhostSnatch, GhostStart, Ruleset, ruleset_text
 
 SEED = bytes(32)
 """The seed of all deals of a check."""
@@ -75,16 +75,6 @@ def list_rulesets(ruleset: Ruleset) -> tuple[Ruleset, ...]:
         ghost_overflow=GhostOverflow.LOWEST,
     )
     return ruleset, changed
-
-
-def ruleset_text(ruleset: Ruleset) -> str:
-    """Return the name of a ruleset with its changed options, such as `duel (ghost_snatch = "optional")`."""
-    changed = ", ".join(
-        f'{option} = "{value.value}"'
-        for option, default in GHOST_OPTIONS.items()
-        if (value := getattr(ruleset, option)) is not default
-    )
-    return f"{ruleset.name} ({changed})" if changed else ruleset.name
 
 
 class RandomPlayer:

@@ -15,7 +15,7 @@ from referee.clocks import SECOND_US, Clocks
 from referee.records import Fault, GameRecord, GameResult, Machine, Move, Usage
 from referee.reports.formats import NOTHING, Column, duration, moment, row_from
 from referee.rules.actions import Action, Choice, DrawDisplay, Play
-from referee.rules.ruleset import Ruleset
+from referee.rules.ruleset import Ruleset, ruleset_text
 
 
 def _list_seats(seats: tuple[int, ...]) -> str:
@@ -46,6 +46,7 @@ class GameHead:
 
     game_id: Annotated[str, Column("game id")]
     ruleset: Annotated[str, Column("ruleset")]
+    """The name, with the changed options."""
     termination: Annotated[str, Column("termination")]
     decisions: Annotated[int, Column("decisions")]
     duration_us: Annotated[int, Column("duration", show=duration)]
@@ -118,7 +119,7 @@ def game_head(record: GameRecord) -> GameHead:
     return row_from(
         GameHead,
         record,
-        ruleset=record.ruleset.name,
+        ruleset=ruleset_text(record.ruleset),
         termination=record.termination.value,
         decisions=len(record.moves),
         clocks=_clocks_text(record.clocks),

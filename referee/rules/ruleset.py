@@ -13,7 +13,7 @@ The rulebooks differ, and some describe several games. Most options of a ruleset
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import NamedTuple
 
@@ -241,6 +241,17 @@ RULESETS: dict[str, Ruleset] = {
 }
 """The rulesets by name. By the rulebooks of 2022, two players can play only the duel. The referee lets two
 players play every ruleset, because bot authors want to try two bots with any ruleset."""
+
+
+def ruleset_text(ruleset: Ruleset) -> str:
+    """Return the name of a ruleset with its changed options, such as `duel (ghost_snatch = "optional")`."""
+    own = RULESETS[ruleset.name]
+    changed = ", ".join(
+        f'{field.name} = "{value.value}"' if isinstance(value, Enum) else f"{field.name} = {value}"
+        for field in fields(ruleset)
+        if (value := getattr(ruleset, field.name)) != getattr(own, field.name)
+    )
+    return f"{ruleset.name} ({changed})" if changed else ruleset.name
 
 
 def full_deck(ruleset: Ruleset) -> Counts:

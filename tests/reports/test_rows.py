@@ -1,6 +1,7 @@
 """Rows of faults, tournaments and games."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from hand_made import game_result
@@ -12,6 +13,7 @@ from referee.reports.bot_rows import FaultRow, fault_rows
 from referee.reports.formats import fields_of
 from referee.reports.game_rows import GameRow, charge_rows, game_head, game_rows, seat_rows
 from referee.reports.tournament_rows import StatusRow, status_rows, tournament_rows
+from referee.rules.ruleset import RULESETS, EndOn
 from referee.store import FaultCount, RoundProgress, StoredTournament
 
 
@@ -124,6 +126,12 @@ def test_game_in_detail_has_seats_and_faults():
     assert (strike.move, strike.cause, strike.forfeit) == (4, "timeout", False)
     assert (forfeit.move, forfeit.forfeit, forfeit.stderr_tail) == (30, True, "boo")
     assert forfeit.bot == f"bot{forfeit.seat}"
+
+
+def test_game_in_detail_names_the_changed_options_of_its_ruleset():
+    rules = RULESETS["basic"].with_options(end_on=EndOn.DECK, max_turns=90)
+    head = game_head(replace(record(), ruleset=rules))
+    assert head.ruleset == 'basic (end_on = "deck", max_turns = 90)'
 
 
 def test_times_are_those_of_the_bots_own_decisions():
