@@ -101,9 +101,11 @@ def read_result_columns(connection: Connection, tournament: str | None) -> Resul
         filled[place] = values
         return filled.reshape(len(game), seats)
 
+    bots, numbers = _read_bots(connection)
+    bot = arrange(numbers[_BOT.unpack(seats_read)], NOBODY)
+    _check_seats(bot)
     strikes = np.zeros((len(game), seats), dtype=np.int64)
     np.add.at(strikes, (strike_row, _SEAT.unpack(strikes_read)), 1)
-    bots, numbers = _read_bots(connection)
     rulesets, ruleset = _drop_unused(_RULESETS, ruleset[order])
     machine = machine[order]
     return ResultColumns(
@@ -111,7 +113,7 @@ def read_result_columns(connection: Connection, tournament: str | None) -> Resul
         rulesets=rulesets,
         ruleset=ruleset,
         match=np.cumsum(np.diff(match, prepend=match[:1]) != 0),
-        bot=arrange(numbers[_BOT.unpack(seats_read)], NOBODY),
+        bot=bot,
         score=arrange(_SCORE.unpack(seats_read) - _SCORE_OFFSET),
         rank=arrange(_RANK.unpack(seats_read)),
         forfeited=arrange(_FORFEITED.unpack(seats_read)).astype(bool),
@@ -119,6 +121,15 @@ def read_result_columns(connection: Connection, tournament: str | None) -> Resul
         machine=np.where(machine, machine, NOBODY),
         fresh_deal=fresh_deal[order].astype(bool),
     )
+
+
+def _check_seats(bot: Ints) -> None:
+    """Raise StoreError if a game has fewer than two seats, or a seat after a missing one. `bot` is as in `ResultColumns`."""
+    there = bot != NOBODY
+    if len(bot) and (not there[:, :2].all() or (there[:, 1:] > there[:, :-1]).any()):
+        raise StoreError(
+            "the table seats is damaged: a game has lost a seat; `referee verify` names the game"
+        )
 
 
 def _find_tournament(connection: Connection, name: str) -> int:

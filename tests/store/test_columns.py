@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from records import MACHINE, add_bot, bot, faulty, filled, played
-from sqlalchemy import update
+from sqlalchemy import delete, select, update
 
 from referee.errors import StoreError, UserError
 from referee.records import Machine
@@ -116,6 +116,21 @@ def test_unknown_ruleset_is_refused(league):
         connection.execute(update(schema.results).values(ruleset="a new one"))
     with pytest.raises(StoreError, match="a ruleset that this version does not know"):
         league.columns()
+
+
+@pytest.mark.parametrize("lost", [(0,), (1, 2), (0, 1, 2)])
+def test_game_that_has_lost_seats_is_refused(league, lost):
+    seats = schema.seats
+    of_game = (
+        seats.c.game_id
+        == select(schema.games.c.id).where(schema.games.c.name == "cup-3").scalar_subquery()
+    )
+    with league._database.writing() as connection:
+        connection.execute(delete(seats).where(of_game, seats.c.seat.in_(lost)))
+    for tournament in (None, "cup"):
+        with pytest.raises(StoreError, match=r"a game has lost a seat; `referee verify` names"):
+            league.columns(tournament=tournament)
+    assert len(league.columns(tournament="other")) == 4
 
 
 def test_keys_beyond_their_bits_are_refused(league):
