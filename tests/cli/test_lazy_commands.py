@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import pkgutil
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import typer
 from typer.core import TyperArgument, TyperOption
 
+import referee.cli
 from referee import __version__
 from referee.cli.app import _COMMANDS, _GROUPS, all_commands
 from referee.cli.options import parse_path
@@ -86,6 +90,18 @@ def test_help_lists_commands_by_the_first_line_of_their_docstrings():
     assert {f"referee {words}" for words in _COMMANDS} <= set(commands)
     for words, (_, line) in _COMMANDS.items():
         assert commands[f"referee {words}"].help.startswith(f"{line}\n")
+
+
+def test_every_function_that_is_a_command_has_an_entry():
+    for info in pkgutil.iter_modules(referee.cli.__path__):
+        module = importlib.import_module(f"referee.cli.{info.name}")
+        if info.name == "app" or not isinstance(getattr(module, "app", None), typer.Typer):
+            continue
+        group = typer.main.get_group(module.app)
+        names = {info.name} if group.invoke_without_command else set(group.commands)
+        entries = {words.split()[-1] for words, (name, _) in _COMMANDS.items() if name == info.name}
+        missing = sorted(names - entries)
+        assert not missing, f"{info.name}: add {missing} to _COMMANDS in referee/cli/app.py"
 
 
 def test_paragraphs_of_a_help_have_no_line_breaks():
