@@ -40,7 +40,10 @@ class ReplayedMove(NamedTuple):
 
 
 class Difference(Exception):
-    """A record differs from its replay, or has an impossible time or measurement. The message names the first difference."""
+    """A record differs from its replay, or has an impossible time or measurement. The message names the first difference.
+
+    It is no RefereeError: the caller must turn it into one, or the user sees a bug report.
+    """
 
 
 def make_game(record: GameRecord) -> Game:

@@ -383,6 +383,7 @@ class LeagueViews:
         return self._cache.get(("latencies", choice, bot), make)
 
     def _intact_records(self, listed: Iterable[ListedGame]) -> Iterator[GameRecord]:
+        """Yield the records of the games, except records that cannot be read. `replay_moves` may still refuse a record."""
         for game in listed:
             with suppress(DamagedRecordError):
                 yield self.league.record(game.result.game_id)
