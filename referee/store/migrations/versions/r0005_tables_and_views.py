@@ -1,6 +1,7 @@
 """Create the tables and views of a league.
 
-Never change a released migration. Write a new migration for a newer schema.
+As long as no version has a tag, a newer schema changes this migration and gives it a new number. Later, never
+change a migration of a tagged version: a newer schema gets a migration of its own.
 """
 
 import sqlalchemy as sa
