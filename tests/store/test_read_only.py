@@ -45,20 +45,22 @@ def test_database_without_a_league_is_refused(place):
 
 
 def test_league_of_an_older_version_is_refused_and_not_migrated(closed, monkeypatch):
-    monkeypatch.setattr(schema, "REVISION", "0006")
+    stored = schema.REVISION
+    monkeypatch.setattr(schema, "REVISION", "9998")
     with pytest.raises(
         UserError,
-        match=r"schema 0005, and this version .* reads 0006: migrate .* or use the version",
+        match=rf"schema {stored}, and this version .* reads 9998: migrate .* or use the version",
     ) as caught:
         open_read_only(closed)
     assert "\n" not in str(caught.value)
-    assert closed.execute("SELECT version_num FROM alembic_version") == [("0005",)]
+    assert closed.execute("SELECT version_num FROM alembic_version") == [(stored,)]
 
 
 def test_league_of_an_unknown_version_cannot_be_migrated(closed):
     closed.execute("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(
-        UserError, match=r"schema 9999, which this version .* not know \(it knows 0005\): use the"
+        UserError,
+        match=rf"schema 9999, which this version .* not know \(it knows {schema.REVISION}\): use the",
     ):
         open_read_only(closed)
 

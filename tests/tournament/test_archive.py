@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import struct
 import zipfile
 from dataclasses import replace
 from hashlib import sha256
 from io import BytesIO
+from pathlib import Path
 
 import pytest
 from forgeries import renew_archive
@@ -84,12 +86,21 @@ def test_the_same_state_makes_the_same_bytes(finished, data, unplayed):
     assert unplayed.export().data == data
 
 
+def test_the_page_names_the_format_and_every_key_of_the_tournament():
+    page = Path(__file__).parents[2] / "proto" / "DEALS.md"
+    [row] = re.findall(r"^\| `tournament\.json` \| (.*)$", page.read_text(), re.MULTILINE)
+    keys = set(archive_format.TournamentModel.model_fields)
+    missing = sorted(keys - set(re.findall(r"`(\w+)`", row)))
+    assert not missing, f"describe {missing} in the row tournament.json of proto/DEALS.md"
+    assert f"`format`, the number {archive_format.FORMAT};" in row
+
+
 def test_any_program_can_read_an_archive(finished, data, tmp_path):
     """Read an archive with zip, JSON, gzip and SHA-256 only."""
     members = read_members(data)
     assert tuple(members) == archive_format.MEMBERS
     tournament = json.loads(members["tournament.json"])
-    assert tournament["format"] == 3
+    assert tournament["format"] == archive_format.FORMAT
     assert tournament["name"] == "cup"
     assert tournament["commitment"] == sha256(tournament["terms"].encode()).hexdigest()
     assert tournament["seed"] == SEED.hex()
@@ -636,9 +647,11 @@ def test_a_file_that_is_not_a_zip_is_refused(verify):
 
 
 def test_an_archive_of_another_format_is_refused(data, verify):
-    members = change_json(read_members(data), archive_format.TOURNAMENT, put("format", value=2))
+    known, old = archive_format.FORMAT, archive_format.FORMAT - 1
+    members = change_json(read_members(data), archive_format.TOURNAMENT, put("format", value=old))
     with pytest.raises(
-        UserError, match=r"cup\.zip: tournament\.json: format: 2; this version .* knows 3$"
+        UserError,
+        match=rf"cup\.zip: tournament\.json: format: {old}; this version .* knows {known}$",
     ):
         verify(archive_format.pack({**members, "more": b""}))
 
