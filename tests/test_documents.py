@@ -324,7 +324,8 @@ def test_every_misbehaving_bot_is_listed(file):
     name_of_class = runpy.run_path(str(folder / "bot.py"))["name_of"]
     programs = {name_of_class(type(name, (), {})) for name in classes}
     listed = set(re.findall(r"`(\w+)(?: SEED)?`", (folder / "README.md").read_text()))
-    assert programs - listed == BASE_CLASSES & programs
+    missing = programs - listed
+    assert missing == BASE_CLASSES & programs, f"add {missing} to tests/misbehaving/README.md"
 
 
 # Rules and deals

@@ -143,7 +143,7 @@ def test_every_command_is_in_an_example_except_those_that_wait():
         "referee tournament resume",
         "referee serve",
         "referee worker",
-    }
+    }, "add the command to a console example of a page in PAGES_WITH_EXAMPLES"
 
 
 def test_example_manifest_can_be_loaded(workplace):

@@ -379,7 +379,7 @@ async def test_message_above_the_limit_of_grpc_is_a_crash(run):
 @pytest.mark.parametrize("name", select_plain(HARMLESS))
 async def test_harmless_misbehaviour_is_not_charged(run, name):
     async for _seat, record in play_each_seat(run, spec(name), game=PATIENT):
-        assert not record.faults
+        assert not record.faults, record.faults
 
 
 @pytest.mark.extended(REASON)

@@ -18,10 +18,11 @@ import typer
 from real_runs import BIN, PATIENCE_S, SAMPLE_BOTS, SEED, place
 
 from referee.cli import isolation, playing
-from referee.cli.app import app
+from referee.cli.app import all_commands, app
 from referee.cli.options import Output, console, notes
 from referee.cli.ratings import _show_diagrams
 from referee.errors import StoreError
+from referee.reports.bot_rows import BotRow
 from referee.reports.formats import keys_of
 from referee.reports.game_rows import GameRow
 from referee.reports.rating_rows import HistoryRow, RatingRow
@@ -232,6 +233,7 @@ ROWS = [
     (("stats", "machines", "--tournament", "cup"), MachineRow, 3),
     (("stats", "collusion", "--ruleset", "classic"), CollusionRow, 6),
     (("tournament", "status"), TournamentRow, 1),
+    (("bots", "list"), BotRow, 3),
     (("game", "list"), GameRow, GAMES),
     (("game", "list", "--tournament", "cup", "--limit", "5"), GameRow, 5),
     (("game", "list", "--bot", "random"), GameRow, 8),
@@ -239,6 +241,19 @@ ROWS = [
     (("game", "list", "--fault", "exited_early"), GameRow, 8),
     (("game", "list", "--fault", "timeout"), GameRow, 0),
 ]
+
+
+def test_every_command_with_csv_is_in_rows():
+    # These commands have no `--columns`. Other files test them.
+    elsewhere = {"referee tournament plan", "referee bots log"}
+    with_csv = {
+        words
+        for words, command in all_commands().items()
+        if any("--csv" in param.opts for param in command.params)
+    }
+    listed = [" ".join(("referee", *command, "")) for command, *_ in ROWS]
+    missing = {each for each in with_csv if not any(line.startswith(f"{each} ") for line in listed)}
+    assert missing == elsewhere, f"add {sorted(missing - elsewhere)} to ROWS"
 
 
 def test_list_of_games_has_the_last_ones_and_counts_all(here):

@@ -196,4 +196,6 @@ def test_all_row_types_are_tested_here():
     defined = {
         name for module in modules for name in vars(module) if re.fullmatch(r"\w+(Row|Head)", name)
     }
-    assert {row_type.__name__ for row_type in (*ROW_TYPES, *ONLY_TABLES)} == defined
+    assert {row_type.__name__ for row_type in (*ROW_TYPES, *ONLY_TABLES)} == defined, (
+        "add the row type to ROW_TYPES here, and to referee/ratings/README.md"
+    )
