@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from sqlalchemy import URL, Connection, Engine, inspect, text
-from sqlalchemy.exc import DatabaseError, DataError, IntegrityError, OperationalError
+from sqlalchemy.exc import (
+    DatabaseError,
+    DataError,
+    IntegrityError,
+    OperationalError,
+    ProgrammingError,
+)
 from sqlalchemy.exc import TimeoutError as NoConnectionError
 
 from referee.errors import StoreError, UserError
@@ -262,14 +268,18 @@ def write_patiently(write: Callable[[], None]) -> None:
 
     Only two kinds of errors lead to another try: a StoreError, and a UserError with an OperationalError as its cause. The
     second kind occurs if `write` opens the league and, for example, its server cannot be reached. Any other error is raised at
-    once. The error of the last try is raised too.
+    once, and so is a StoreError whose cause is a ProgrammingError: then this user lacks a right, or a table is missing. The
+    error of the last try is raised too.
     """
     for _ in range(_WRITE_TRIES - 1):
         next_s = time.monotonic() + _TRY_S
         try:
             return write()
-        except (StoreError, UserError) as error:
-            if isinstance(error, UserError) and not isinstance(error.__cause__, OperationalError):
+        except StoreError as error:
+            if isinstance(error.__cause__, ProgrammingError):
+                raise
+        except UserError as error:
+            if not isinstance(error.__cause__, OperationalError):
                 raise
         time.sleep(max(0.0, next_s - time.monotonic()))
     return write()

@@ -14,8 +14,9 @@ from records import add_bot, bot, faulty, filled, played, swap_bots
 from sqlalchemy import create_engine, event, make_url, select
 
 from referee.errors import StoreError, UserError
+from referee.store import database, schema
 from referee.store import postgres as postgres_module
-from referee.store import schema
+from referee.store.database import write_patiently
 from referee.store.league import League
 
 
@@ -280,6 +281,28 @@ def test_read_only_role_can_read_and_is_refused_writes(place):
         with pytest.raises(StoreError, match="permission denied"):
             league.bots()
     execute(place.db, "DROP OWNED BY guest", "DROP ROLE guest")
+
+
+def test_patient_write_raises_the_error_of_a_missing_right_at_once(place, monkeypatch):
+    monkeypatch.setattr(database, "_TRY_S", 0.0)
+    with place.open(create=True) as league:
+        record = replace(played(filled(league)[0]), game_id="play-1")
+    place.execute(
+        "DROP ROLE IF EXISTS guest",
+        "CREATE ROLE guest LOGIN",
+        "GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA public TO guest",
+    )
+    tries = []
+    with Place(place.folder, place.db.replace("postgres@", "guest@")).open() as league:
+
+        def write():
+            tries.append(1)
+            league.add_game_once(record)
+
+        with pytest.raises(StoreError, match="permission denied for sequence games_id_seq"):
+            write_patiently(write)
+    assert len(tries) == 1
+    place.execute("DROP OWNED BY guest", "DROP ROLE guest")
 
 
 def test_lock_is_renewed_after_a_cut_connection(place, postgres):
