@@ -126,7 +126,8 @@ def read_result_columns(connection: Connection, tournament: str | None) -> Resul
 def _check_seats(bot: Ints) -> None:
     """Raise StoreError if a game has fewer than two seats, or a seat after a missing one. `bot` is as in `ResultColumns`."""
     there = bot != NOBODY
-    if len(bot) and (not there[:, :2].all() or (there[:, 1:] > there[:, :-1]).any()):
+    has_two = there.shape[1] > 1 and there[:, :2].all()
+    if len(bot) and (not has_two or (there[:, 1:] > there[:, :-1]).any()):
         raise StoreError(
             "the table seats is damaged: a game has lost a seat; `referee verify` names the game"
         )
