@@ -101,7 +101,7 @@ class Game:
         self.outcome: Outcome | None = None
         """The outcome once the game is over; None until then."""
         self.decision: Decision | None = None
-        """The next decision; None once the game is over."""
+        """The next decision; None once the game is over, or when an exception has interrupted `apply`."""
         self._begin_turn(kind)
 
     @property
@@ -136,6 +136,7 @@ class Game:
             listed = legal[legal.index(action)]
         except ValueError:
             raise IllegalActionError(f"{action} is not legal now") from None
+        self.decision = None  # if KeyboardInterrupt interrupts the turn, its generator is finished
         try:
             self.decision = self._steps.send(listed)
         except StopIteration:
@@ -169,7 +170,6 @@ class Game:
             self._begin_turn()
 
     def _end(self, termination: Termination) -> None:
-        self.decision = None
         self.outcome = score(self.table, termination)
         self.table.events.append(GameOver(*self.outcome))
 

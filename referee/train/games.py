@@ -89,7 +89,8 @@ def check_render_mode(mode: str | None) -> str | None:
 class TrainingGame:
     """Play games one after another. Bots decide immediately, so `decision` is never the decision of a bot.
 
-    If a bot raises an exception, the caller gets the exception, `decision` becomes None, and the game cannot go on.
+    If a bot raises an exception, the caller gets the exception, `decision` becomes None, and the game cannot go on. The same
+    happens if KeyboardInterrupt interrupts a step.
 
     Args:
         ruleset: a ruleset or its name.
@@ -148,8 +149,9 @@ class TrainingGame:
         Raises MaskedActionError and changes nothing when the action is not legal.
         """
         game, decision = self.game, self.decision
-        events = game.apply(decode_action(number, decision.legal if decision else ()))
+        action = decode_action(number, decision.legal if decision else ())
         self.decision = None
+        events = game.apply(action)
         if self._bots is not None:
             self._bots.note(events)
             self._bots.decide_all()

@@ -7,7 +7,7 @@ from positions import DECK, DISCARD, LEAVE, PASS, RECLAIM, TAKE, cards, layer, p
 
 from referee.rules.actions import Action, Decision, DecisionKind, DrawDisplay, SnatchGhost
 from referee.rules.events import Drawn, Left, Played, Reclaimed, Snatched, Termination
-from referee.rules.game import Game, Steps, resolve_snatch, turn
+from referee.rules.game import Game, IllegalActionError, Steps, resolve_snatch, turn
 from referee.rules.ruleset import EndOn, count_cards
 from referee.rules.table import GameEnded, Table
 
@@ -99,6 +99,19 @@ def test_turn_can_begin_at_each_of_its_decisions(done):
     for action in actions[done:]:
         game.apply(action)
         assert next_or_none(rest, action) == (game.decision if table.turn == 1 else None)
+
+
+def test_no_action_is_legal_after_an_interrupted_turn(monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    game = Game.from_table(position("classic", ["9 1", "2"], [[], []]).table())
+    with monkeypatch.context() as patch:
+        patch.setattr(Table, "play", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            game.apply(play("9"))
+    with pytest.raises(IllegalActionError):
+        game.apply(play("9"))
 
 
 def next_or_none(steps: Steps, action: Action) -> Decision | None:

@@ -24,6 +24,7 @@ from referee.reports.formats import counts_name
 from referee.rules.actions import Choice
 from referee.rules.game import IllegalActionError, Outcome
 from referee.rules.ruleset import RULESETS
+from referee.rules.table import Table
 from referee.sdk import Bot
 from referee.sdk.env import MaskedActionError, encode_action, policy_bot
 from referee.train import linko_v1
@@ -291,6 +292,20 @@ def test_game_ends_with_an_exception_of_a_bot(method):
         env.step(0)
     play(env, 1)
     assert env.training_game.game.outcome
+
+
+def test_game_ends_with_an_interrupted_step():
+    env = linko_v1.env(players=2)
+    env.reset(seed=1)
+    action = choose_at_random(env.observe("seat_0"), random.Random(1))
+    with (
+        patch.object(Table, "play", side_effect=KeyboardInterrupt),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        env.step(action)
+    assert not env.observe("seat_0")["action_mask"].any()
+    with pytest.raises(gymnasium.error.ResetNeeded, match="call `reset`"):
+        env.step(action)
 
 
 # Wrong input
