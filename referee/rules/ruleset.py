@@ -169,6 +169,10 @@ class Ruleset:
     ghost_overflow: GhostOverflow = GhostOverflow.SINGLE
 
     def __post_init__(self) -> None:
+        options = {"end_on": EndOn.DECK, "max_turns": DEFAULT_MAX_TURNS, **GHOST_OPTIONS}
+        for option, example in options.items():
+            if not isinstance(value := getattr(self, option), kind := type(example)):
+                raise TypeError(f"{option} is {value!r}, but its type must be {kind.__name__}")
         if self.max_turns < 1:
             raise ValueError(f"max_turns is {self.max_turns}, but it must be at least 1")
         for option, default in GHOST_OPTIONS.items():
@@ -187,7 +191,7 @@ class Ruleset:
         """Return a copy with changed options. If an argument is None, its option does not change.
 
         Raises ValueError if `max_turns` is less than 1, or if a ruleset without a ghost gets another value than the
-        default for one of the `GHOST_OPTIONS`.
+        default for one of the `GHOST_OPTIONS`. Raises TypeError if a value has another type, for example if it is a text.
         """
         return replace(
             self,

@@ -142,6 +142,21 @@ def test_limit_below_one_turn_is_refused(max_turns):
         RULESETS["basic"].with_options(max_turns=max_turns)
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("end_on", "deck"),
+        ("max_turns", 1.5),
+        ("ghost_start", "as-dealt"),
+        ("ghost_snatch", "optional"),
+        ("ghost_overflow", EndOn.DECK),
+    ],
+)
+def test_option_of_another_type_is_refused(option, value):
+    with pytest.raises(TypeError, match=f"{option} is {value!r}, but its type must be "):
+        RULESETS["duel"].with_options(**{option: value})
+
+
 def test_options_do_not_change_other_rules():
     rules = RULESETS["expert"].with_options(end_on=EndOn.DECK, max_turns=7)
     assert (rules.end_on, rules.max_turns) == (EndOn.DECK, 7)
