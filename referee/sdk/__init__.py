@@ -153,9 +153,9 @@ class Session:
     def receive(self, message: play_pb2.RefereeMessage) -> play_pb2.BotMessage:
         """Handle a message of the referee and return the bot's message, which is empty if the bot has nothing to say.
 
-        Exceptions of the bot are passed on. Raises KeyError when the message names a game that is not open,
-        ValueError when the bot does not return one action for each request, and TypeError when the bot
-        returns something that is no action.
+        Exceptions of the bot are passed on. Only a StopIteration becomes a RuntimeError, because Python does not let it out of
+        a generator. Raises KeyError when the message names a game that is not open, ValueError when the bot does not return
+        one action for each request, and TypeError when the bot returns something that is no action.
         """
         whole = play_pb2.BotMessage()
         for part in self.receive_in_parts(message):
@@ -391,6 +391,10 @@ def _print_exception(
     sdk = os.path.dirname(__file__)  # noqa: PTH120 - see `_program_folder`
     while own is not None and own.tb_frame.f_code.co_filename.startswith(sdk):
         own = own.tb_next
+    cause = error.__cause__
+    if own is None and isinstance(cause, StopIteration):  # the bot's; see `Session.receive`
+        _print_exception(type(cause), cause, cause.__traceback__)
+        return
     traceback.print_exception(kind, error, own or trace)
 
 

@@ -222,7 +222,7 @@ class _Bots:
     def decide_all(self) -> None:
         """Let the bots decide until a seat without a bot must decide. At the end of the game, tell them the result.
 
-        Raises IllegalActionError if a bot returns an illegal action, and passes on all exceptions of bots.
+        Raises IllegalActionError if a bot returns an illegal action, and passes on exceptions of bots as `Session.receive` does.
         """
         game = self._game
         while (decision := game.decision) is not None and decision.seat in self._sessions:

@@ -108,6 +108,14 @@ RAISES = """
 
     run(decide)
 """
+STOPS = """
+    from referee.sdk import run
+
+    def decide(request):
+        return next(iter(()))
+
+    run(decide)
+"""
 NO_ACTION = """
     from referee.sdk import run
 
@@ -270,10 +278,17 @@ async def test_bot_may_fork_in_each_decision(write_bot, socket_folder, monkeypat
         assert await bot.exit() == (0, "")
 
 
-async def test_exception_of_the_bot_is_printed_and_exits_with_1(write_bot, socket_folder):
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [(RAISES, "ZeroDivisionError: a mistake in the bot\n"), (STOPS, "StopIteration\n")],
+    ids=["ZeroDivisionError", "StopIteration"],
+)
+async def test_exception_of_the_bot_is_printed_and_exits_with_1(
+    write_bot, socket_folder, program, message
+):
     async with (
         scripted_referee(socket_folder) as referee,
-        bot_process(write_bot(RAISES), referee.address) as bot,
+        bot_process(write_bot(program), referee.address) as bot,
     ):
         await referee.receive()
         await referee.exchange(game_starts("g"))
@@ -281,7 +296,7 @@ async def test_exception_of_the_bot_is_printed_and_exits_with_1(write_bot, socke
         code, stderr = await bot.exit()
         assert code == 1
         assert stderr.startswith("Traceback")
-        assert stderr.endswith("ZeroDivisionError: a mistake in the bot\n")
+        assert stderr.endswith(message)
         first, *others = [line for line in stderr.splitlines() if line.startswith("  File ")]
         assert first.endswith(", in decide")
         assert "bot.py" in first
