@@ -83,6 +83,7 @@ class LinkoEnv(AECEnv[str, dict[str, Array], int | None]):
     ) -> None:
         super().__init__()
         self.training_game = TrainingGame(ruleset, players, rewards)
+        players = self.training_game.players
         self._bots = _check_bots(bots or {}, players)
         self.render_mode = check_render_mode(render_mode)
         self._seats = {f"seat_{seat}": seat for seat in range(players) if seat not in self._bots}

@@ -345,6 +345,14 @@ def test_call_before_reset_is_refused(call):
         call(linko_v1.env(render_mode="ansi"))
 
 
+@pytest.mark.parametrize("number", [np.int8, np.uint8, np.int64, np.array])
+def test_number_of_players_may_be_a_number_of_numpy(number):
+    env = linko_v1.env(ruleset="classic", players=number(5))
+    play(env, 1)
+    assert env.possible_agents == [f"seat_{seat}" for seat in range(5)]
+    assert env.observation_space("seat_4").contains(env.observe("seat_4"))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
