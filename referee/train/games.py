@@ -8,6 +8,7 @@ Nobody measures the time of a bot, so `last_elapsed_us` is 0 in every request.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import index
 from types import MappingProxyType
 from typing import SupportsIndex
 
@@ -86,6 +87,13 @@ def check_render_mode(mode: str | None) -> str | None:
     return mode
 
 
+def whole_number(name: str, value: SupportsIndex) -> int:
+    """Return the value of the argument `name` as an int. Raises TypeError when it is no whole number, and for a bool."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        raise TypeError(f"{name} must be a whole number, not {value!r}")
+    return index(value)
+
+
 class TrainingGame:
     """Play games one after another. Bots decide immediately, so `decision` is never the decision of a bot.
 
@@ -104,9 +112,7 @@ class TrainingGame:
     def __init__(self, ruleset: str | Ruleset, players: int, rewards: str = "rank") -> None:
         if rewards not in REWARDS:
             raise ValueError(f"unknown rewards {rewards!r}; choose one of {', '.join(REWARDS)}")
-        if not isinstance(players, SupportsIndex):
-            raise TypeError(f"players must be a whole number, not {players!r}")
-        self.encoding = Encoding(find_ruleset(ruleset), players)
+        self.encoding = Encoding(find_ruleset(ruleset), whole_number("players", players))
         self._reward = REWARDS[rewards]
         self._game: Game | None = None
         self.decision: Decision | None = None

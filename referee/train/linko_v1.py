@@ -25,6 +25,7 @@ from pettingzoo import AECEnv
 from pettingzoo.utils.env import AECIterable
 
 from referee.rules.ruleset import Ruleset
+from referee.sdk.bot import bot_class
 from referee.sdk.env import ACTIONS, Array
 from referee.train.games import (
     NO_GAME,
@@ -33,6 +34,7 @@ from referee.train.games import (
     SdkBot,
     TrainingGame,
     check_render_mode,
+    whole_number,
 )
 
 
@@ -174,13 +176,19 @@ class LinkoEnv(AECEnv[str, dict[str, Array], int | None]):
 
 
 def _check_bots(bots: Mapping[int, SdkBot], players: int) -> dict[int, SdkBot]:
-    """Return a copy of the bots by seat. Raises ValueError when a seat does not exist, or when all seats have a bot."""
-    for seat in bots:
+    """Return a copy of the bots by seat.
+
+    Raises ValueError when a seat does not exist, or when all seats have a bot. Raises TypeError when a seat is no whole
+    number, or when a bot is no bot of the SDK.
+    """
+    checked = {whole_number("bots: a seat", seat): bots[seat] for seat in bots}
+    for seat, bot in checked.items():
+        bot_class(bot)
         if seat not in range(players):
             raise ValueError(f"bots: there is no seat {seat}; the seats are 0 to {players - 1}")
-    if len(bots) == players:
+    if len(checked) == players:
         raise ValueError("bots: all seats have a bot; leave at least one seat to an agent")
-    return dict(bots)
+    return checked
 
 
 env = LinkoEnv

@@ -21,6 +21,7 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from referee.rules.ruleset import Ruleset
+from referee.sdk.bot import bot_class
 from referee.sdk.env import ACTIONS, Array
 from referee.train.games import (
     NO_GAME,
@@ -29,6 +30,7 @@ from referee.train.games import (
     SdkBot,
     TrainingGame,
     check_render_mode,
+    whole_number,
 )
 
 MASKED = ("error", "replace")
@@ -75,7 +77,9 @@ class SingleSeatEnv(gymnasium.Env[Array, np.int64]):
             raise ValueError(
                 f"max_turns is {max_turns}, but it must be at least {players}, so that each seat has a turn"
             )
-        if seat is not None and seat not in range(players):
+        for bot in opponents:
+            bot_class(bot)
+        if seat is not None and whole_number("seat", seat) not in range(players):
             raise ValueError(f"there is no seat {seat}; the seats are 0 to {players - 1}")
         if masked not in MASKED:
             raise ValueError(f"unknown masked {masked!r}; choose one of {', '.join(MASKED)}")

@@ -380,6 +380,10 @@ def test_option_that_does_not_fit_is_refused(options, message):
         ({"ruleset": ["duel"]}, r"ruleset must be a name or a Ruleset, not \['duel'\]"),
         ({"players": "2"}, "players must be a whole number, not '2'"),
         ({"players": 2.0}, "players must be a whole number, not 2.0"),
+        ({"bots": {1: 42}}, "42 is neither a subclass of referee.sdk.Bot nor a function"),
+        ({"bots": {1.0: min}}, "bots: a seat must be a whole number, not 1.0"),
+        ({"bots": {True: min}}, "bots: a seat must be a whole number, not True"),
+        ({"bots": [min]}, "bots: a seat must be a whole number, not <built-in function min>"),
     ],
 )
 def test_option_of_a_wrong_type_is_refused(options, message):

@@ -238,3 +238,18 @@ def test_step_after_the_end_of_a_game_is_refused():
 def test_option_that_does_not_fit_is_refused(options, message):
     with pytest.raises(ValueError, match=message):
         SingleSeatEnv(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"opponents": [first_legal, 42]}, "42 is neither a subclass of referee.sdk.Bot nor a f"),
+        ({"opponents": "abc"}, "'a' is neither a subclass of referee.sdk.Bot nor a function"),
+        ({"opponents": {1: first_legal}}, "1 is neither a subclass of referee.sdk.Bot nor a f"),
+        ({"opponents": [min], "seat": 1.0}, "seat must be a whole number, not 1.0"),
+        ({"opponents": [min], "seat": True}, "seat must be a whole number, not True"),
+    ],
+)
+def test_option_of_a_wrong_type_is_refused(options, message):
+    with pytest.raises(TypeError, match=message):
+        SingleSeatEnv(**options)
