@@ -247,11 +247,12 @@ def _action_message(action: Action | table_pb2.Action) -> table_pb2.Action:
     """Return an action as a message. Raises TypeError for anything that is no action."""
     if isinstance(action, table_pb2.Action):
         return action
-    if not isinstance(action, _ACTIONS):
-        raise TypeError(
-            f"the bot returned {action!r}, which is no action; return an item of request.legal"
-        )
-    return action_message(action)
+    if isinstance(action, _ACTIONS):
+        with suppress(AttributeError, TypeError, ValueError):  # such as `DrawDisplay(-1)`
+            return action_message(action)
+    raise TypeError(
+        f"the bot returned {action!r}, which is no action; return an item of request.legal"
+    )
 
 
 def run(

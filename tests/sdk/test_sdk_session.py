@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from types import SimpleNamespace
 
@@ -9,7 +10,7 @@ import pytest
 from scripted_referee import game_ends, game_starts, requests
 
 from referee.pb import play_pb2, table_pb2
-from referee.sdk import Bot, Choice, DrawDisplay, Play, Request, Session
+from referee.sdk import Bot, Choice, DrawDisplay, Layer, Play, Request, Session, SnatchGhost
 
 
 def slots(answer):
@@ -178,6 +179,19 @@ def test_wrong_return_values_of_a_bot_are_refused():
     undecided.receive(game_starts("g"))
     with pytest.raises(NotImplementedError, match="Undecided has neither decide nor decide_batch"):
         undecided.receive(requests(("g", 1)))
+
+
+@pytest.mark.parametrize(
+    "action",
+    [Play((7, 1, 0)), Play(Layer(7, 1.5)), DrawDisplay(-1), DrawDisplay("1"), SnatchGhost(-1)],
+    ids=str,
+)
+def test_action_with_wrong_content_is_refused_by_name(action):
+    session = Session(lambda _: action)
+    session.receive(game_starts("g"))
+    refusal = re.escape(f"the bot returned {action}, which is no action")
+    with pytest.raises(TypeError, match=refusal):
+        session.receive(requests(("g", 1)))
 
 
 def test_random_numbers_of_a_game_do_not_depend_on_other_games():
