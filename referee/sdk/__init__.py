@@ -291,7 +291,8 @@ def run(
         sys.excepthook = _print_exception
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_play(address, hello, Session(bot)))
+            # Not `runner.run`: with it, Ctrl-C only cancels the task, which has no effect during a decision.
+            runner.get_loop().run_until_complete(_play(address, hello, Session(bot)))
     except _StreamBrokenError as error:
         _print_error(f"the stream to the referee broke: {error}")
         sys.exit(STREAM_BROKEN)

@@ -82,6 +82,10 @@ class BotProcess:
     def terminate(self) -> None:
         self._process.send_signal(signal.SIGTERM)
 
+    def interrupt(self) -> None:
+        """Send what Ctrl-C sends."""
+        self._process.send_signal(signal.SIGINT)
+
     async def first_line(self) -> str:
         """Return the first line of standard output."""
         assert self._process.stdout is not None

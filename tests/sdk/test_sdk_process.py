@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -262,6 +263,24 @@ async def test_bot_exits_on_sigterm_whatever_its_decision_does(write_bot, socket
         assert await bot.first_line() == "thinking\n"
         bot.terminate()
         assert await bot.exit() == (0, "not a whole line")
+
+
+@pytest.mark.parametrize("prelude", [UVLOOP, STANDARD_LOOP], ids=["uvloop", "asyncio"])
+async def test_first_ctrl_c_ends_a_decision(write_bot, socket_folder, prelude):
+    prelude += "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    async with (
+        scripted_referee(socket_folder) as referee,
+        bot_process(write_bot(BUSY, prelude), referee.address) as bot,
+    ):
+        await referee.receive()
+        await referee.exchange(game_starts("g"))
+        await referee.send(requests(("g", 1)))
+        assert await bot.first_line() == "thinking\n"
+        bot.interrupt()
+        code, stderr = await bot.exit()
+    assert code == -signal.SIGINT
+    assert ", in decide\n" in stderr
+    assert stderr.endswith("\nKeyboardInterrupt\n")
 
 
 async def test_bot_may_fork_in_each_decision(write_bot, socket_folder, monkeypatch):
