@@ -30,10 +30,9 @@ _BLOCK_KIB = 4
 _WALKS = 10
 """The maximum number of walks in one call of `scratch_kib`."""
 _LOCK = "lock"
-_NOT_IN_ADDRESSES = re.compile(r"[%?#,\ud800-\udfff]")
-"""Matches characters that the address `unix:PATH` of a socket cannot contain. gRPC gives a special meaning to some of them.
-The others are surrogates, which in Python stand for bytes that are not UTF-8; gRPC and the environment variables of bots need
-UTF-8."""
+_NOT_IN_ADDRESSES = re.compile(r"[^A-Za-z0-9._~!$&'()*+;=:@/-]")
+"""Matches characters that the address `unix:PATH` of a socket cannot contain. gRPC for Java accepts only characters of a URI.
+gRPC for other languages gives a special meaning to a comma."""
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """The flags that open a folder, but no link to a folder."""
 _WRITABLE_BY_OTHERS = 0o022

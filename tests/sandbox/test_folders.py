@@ -337,7 +337,7 @@ def test_folder_of_runs_that_another_user_could_have_planted_is_refused(temp, ke
         pass
 
 
-@pytest.mark.parametrize("char", [*"%?#,", "\udcff"])
+@pytest.mark.parametrize("char", [*"%?#,", *'"<>[]^`{|} \\', "\x7f", "é", "\udcff"])
 def test_folder_whose_sockets_grpc_would_not_find_is_refused(tmp_path, monkeypatch, char):
     temporary = tmp_path / f"a{char}b"
     temporary.mkdir()
