@@ -5,6 +5,8 @@ import io.grpc.stub.BlockingClientCall;
 import java.io.EOFException;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import linko.v1.BotMessage;
 import linko.v1.GameEnd;
 import linko.v1.GameStart;
@@ -18,6 +20,7 @@ import linko.v1.Request;
 final class Conversation {
     private static final int PROTOCOL_VERSION = 1;
     private static final int MAX_GAMES = 64; // games that the bot can play at the same time
+    private static final int WRITE_LIMIT_MS = 100;
 
     private final BlockingClientCall<BotMessage, RefereeMessage> stream;
     private final Map<String, Policy> games = new HashMap<>(); // games in progress, by game id
@@ -42,13 +45,22 @@ final class Conversation {
             }
             BotMessage answer = answer(message);
             if (!answer.equals(BotMessage.getDefaultInstance())) {
-                stream.write(answer);
+                send(answer);
             }
         } while (!message.hasGoodbye());
         stream.halfClose();
         String reason = message.getGoodbye().getReason();
         if (!reason.isEmpty()) {
             System.err.println("goodbye: " + reason);
+        }
+    }
+
+    /** Sends a message. Does nothing if the referee has ended the stream. */
+    private void send(BotMessage answer) throws InterruptedException {
+        try {
+            stream.write(answer, WRITE_LIMIT_MS, TimeUnit.MILLISECONDS);
+        } catch (TimeoutException | StatusException ended) {
+            // The next read returns a message, such as the goodbye, or throws the reason.
         }
     }
 
