@@ -320,13 +320,15 @@ async def _play(address: str, hello: play_pb2.Hello, session: Session) -> None:
         )
         stream = play()
         await _stream_operation(stream.write(play_pb2.BotMessage(hello=hello)))
+        messages = aiter(stream)  # `stream.read` would return no more messages after a failed write
         while True:
-            message = await _stream_operation(stream.read())
+            message = await _stream_operation(anext(messages, None))
             if not isinstance(message, play_pb2.RefereeMessage):
                 raise _StreamBrokenError("the referee closed it")
             for reply in session.receive_in_parts(message):
                 if reply.ready or reply.replies:
-                    await _stream_operation(stream.write(reply))
+                    with suppress(_StreamBrokenError):  # a goodbye may still be unread
+                        await _stream_operation(stream.write(reply))
             if message.HasField("goodbye"):
                 break
         if message.goodbye.reason:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Self
@@ -43,6 +44,7 @@ class Bot:
         self._stream: asyncio.Future[Stream] = asyncio.Future()
         self._received: asyncio.Queue[play_pb2.BotMessage | None] = asyncio.Queue()
         self._over = asyncio.Event()
+        self._closed = asyncio.Event()
         self._launched: RunningProgram | None = None
         self._outputs = Output(), Output()
         self._drains: list[asyncio.Task[None]] = []
@@ -77,6 +79,7 @@ class Bot:
 
     async def _serve(self, stream: Stream) -> None:
         self._stream.set_result(stream)
+        stream.add_done_callback(lambda _: self._closed.set())
         waits = [
             asyncio.ensure_future(self._receive_all(stream)),
             asyncio.ensure_future(self._over.wait()),
@@ -113,13 +116,23 @@ class Bot:
     async def send_goodbye(self, reason: str = "") -> None:
         await self.send(play_pb2.RefereeMessage(goodbye=play_pb2.Goodbye(reason=reason)))
 
-    def close_stream(self) -> None:
-        """Close the stream without a goodbye."""
+    async def close_stream(self) -> None:
+        """Close the stream. Without an earlier goodbye, this is a fault of the referee."""
         self._over.set()
+        async with asyncio.timeout(PATIENCE_S):
+            await self._closed.wait()
 
     async def break_connection(self) -> None:
         """Break the connection."""
         await self._server.stop()
+
+    def pause(self) -> None:
+        """Stop the bot until `resume`."""
+        os.killpg(self._launched.process.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let the bot continue."""
+        os.killpg(self._launched.process.pid, signal.SIGCONT)
 
     def terminate(self) -> None:
         """Send SIGTERM, as the referee does."""

@@ -100,6 +100,17 @@ async def test_reason_of_a_goodbye_is_printed(bot):
     assert "too many messages" in "".join(await bot.read_output())
 
 
+async def test_goodbye_is_read_after_requests_whose_replies_cannot_be_sent(in_game):
+    in_game.pause()
+    for request in load()[0].sent.requests[1:3]:
+        await in_game.send(play_pb2.RefereeMessage(requests=[request]))
+    await in_game.send_goodbye("no game is left")
+    await in_game.close_stream()
+    in_game.resume()
+    assert await in_game.exit_code() == 0
+    assert "no game is left" in "".join(await in_game.read_output())
+
+
 async def test_bot_exits_on_sigterm(in_game):
     in_game.terminate()
     assert await in_game.exit_code() in ENDED_BY_SIGTERM
@@ -107,7 +118,7 @@ async def test_bot_exits_on_sigterm(in_game):
 
 
 async def test_bot_exits_with_an_error_when_the_stream_ends_without_goodbye(in_game):
-    in_game.close_stream()
+    await in_game.close_stream()
     assert await in_game.exit_code() > 0
     assert in_game.list_other_processes() == []
     assert (await in_game.read_output())[1]
