@@ -354,7 +354,8 @@ async def _stream_operation(operation: Awaitable[Any]) -> Any:
 
 def _program_folder() -> str:
     # Importing pathlib would take 3 ms at each start-up.
-    return os.path.basename(os.path.dirname(os.path.realpath(sys.argv[0])))  # noqa: PTH119, PTH120
+    name = os.path.basename(os.path.dirname(os.path.realpath(sys.argv[0])))  # noqa: PTH119, PTH120
+    return os.fsencode(name).decode(errors="replace")  # a message holds only UTF-8
 
 
 def _exit_at_once(_signal: int, _frame: FrameType | None) -> NoReturn:

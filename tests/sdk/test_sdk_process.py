@@ -203,6 +203,17 @@ async def test_sample_bot_says_its_name_and_exits_with_0_after_goodbye(program, 
         assert await bot.exit() == (0, "")
 
 
+async def test_name_of_a_folder_may_be_other_than_utf_8(write_bot, socket_folder):
+    program = write_bot(FIRST_LEGAL)
+    folder = program.parent.rename(program.parent.with_name("my_\udcff"))
+    async with (
+        scripted_referee(socket_folder) as referee,
+        bot_process(folder / program.name, referee.address),
+    ):
+        hello = await referee.receive()
+    assert hello.hello.name == "my_\ufffd"
+
+
 async def test_reason_of_a_goodbye_is_printed(write_bot, socket_folder):
     async with (
         scripted_referee(socket_folder) as referee,

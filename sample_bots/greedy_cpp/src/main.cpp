@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
 #include <future>
 #include <iostream>
 #include <memory>
@@ -36,7 +35,7 @@ BotMessage Hello(const std::string& token) {
   auto& hello = *message.mutable_hello();
   hello.set_protocol_version(kProtocolVersion);
   hello.set_token(token);
-  hello.set_name(std::filesystem::current_path().filename());  // for the referee's logs
+  hello.set_name("linko-bot");  // only for logs; tables show the name in bot.toml
   hello.set_max_games(kMaxGames);
   return message;
 }
