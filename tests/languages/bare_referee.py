@@ -106,8 +106,11 @@ class Bot:
         return message.hello
 
     async def send(self, message: play_pb2.RefereeMessage) -> None:
+        await self.send_bytes(message.SerializeToString())
+
+    async def send_bytes(self, data: bytes) -> None:
         async with asyncio.timeout(PATIENCE_S):
-            await (await self._stream).write(message.SerializeToString())
+            await (await self._stream).write(data)
 
     async def exchange(self, message: play_pb2.RefereeMessage) -> play_pb2.BotMessage | None:
         await self.send(message)

@@ -124,6 +124,12 @@ async def test_bot_exits_with_an_error_when_the_stream_ends_without_goodbye(in_g
     assert (await in_game.read_output())[1]
 
 
+async def test_bot_exits_with_an_error_when_a_message_cannot_be_decoded(in_game):
+    await in_game.send_bytes(b"\xff")
+    assert await in_game.exit_code(BROKEN_LIMIT_S) > 0
+    assert (await in_game.read_output())[1]
+
+
 async def test_bot_exits_with_an_error_when_the_stream_breaks(in_game):
     await in_game.break_connection()
     assert await in_game.exit_code() > 0

@@ -25,7 +25,7 @@ using Stream = grpc::ClientReaderWriter<BotMessage, RefereeMessage>;
 constexpr std::uint32_t kProtocolVersion = 1;
 constexpr std::uint32_t kMaxGames = 64;
 
-// How long the referee may take to close its side of the stream after its goodbye.
+// How long the referee may take to close its side of the stream.
 constexpr std::chrono::seconds kClosing{1};
 
 enum ExitCode { kGoodbye = 0, kNoReferee = 2, kStreamBroken = 3 };
@@ -62,12 +62,13 @@ BotMessage Answer(const RefereeMessage& message, Games& games) {
   return answer;
 }
 
-// Closes our side of the stream. If the referee does not close its side in time, cancels the
-// stream.
-void Close(grpc::ClientContext& context, Stream& stream) {
+// Closes the stream and returns its status. If the referee does not close its side in time, cancels
+// the stream.
+grpc::Status Close(grpc::ClientContext& context, Stream& stream) {
   stream.WritesDone();
-  const auto finished = std::async(std::launch::async, [&] { return stream.Finish(); });
+  auto finished = std::async(std::launch::async, [&] { return stream.Finish(); });
   if (finished.wait_for(kClosing) == std::future_status::timeout) context.TryCancel();
+  return finished.get();
 }
 
 // Plays until the referee says goodbye.
@@ -90,7 +91,8 @@ ExitCode Play(const std::string& address, const std::string& token) {
       return kGoodbye;
     }
   }
-  const grpc::Status status = stream->Finish();
+  // The referee may still be waiting, if its message cannot be decoded.
+  const grpc::Status status = Close(context, *stream);
   std::cerr << "the stream ended without a goodbye: "
             << (status.ok() ? "the referee closed it" : status.error_message()) << '\n';
   return kStreamBroken;
