@@ -20,7 +20,7 @@ import linko.v1.Request;
 final class Conversation {
     private static final int PROTOCOL_VERSION = 1;
     private static final int MAX_GAMES = 64; // games that the bot can play at the same time
-    private static final int WRITE_LIMIT_MS = 100;
+    private static final int WRITE_LIMIT_MS = 500; // less than the time until SIGTERM after a goodbye
 
     private final BlockingClientCall<BotMessage, RefereeMessage> stream;
     private final Map<String, Policy> games = new HashMap<>(); // games in progress, by game id
