@@ -123,8 +123,8 @@ START_CAUSES = frozenset(
 )
 """A fault of one of these causes is charged only before the first request of a game.
 
-`HANDSHAKE` can also be charged later: while the referee writes the goodbye after an invalid hello, the bot can send a
-valid hello in another stream.
+`HANDSHAKE` can also be charged later, so it is missing: while the referee writes the goodbye after an invalid hello,
+the bot can send a valid hello in another stream.
 """
 
 

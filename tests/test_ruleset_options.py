@@ -1,4 +1,4 @@
-"""Every option of `Ruleset.with_options` is known everywhere: each test finds one place where it was forgotten."""
+"""Every option of `Ruleset.with_options` is known everywhere: each test checks one place that must know it."""
 
 import inspect
 import json

@@ -37,7 +37,7 @@ _NO_HELLO_CAUSES = {
     Cause.SCRATCH_FULL,
 }
 """A fault with one of these causes fails the step `start`. Any other fault fails the step `hello`, and the
-text of `check_hello` must say what was expected instead."""
+expectation that `check_hello` prints must fit this fault."""
 _SIGTERM_CODES = {0, -signal.SIGTERM, 128 + signal.SIGTERM}
 """The right exit codes after SIGTERM.
 

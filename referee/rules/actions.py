@@ -113,7 +113,7 @@ class Decision:
     seat: int
     kind: DecisionKind
     legal: tuple[Action, ...]
-    """All legal actions, without duplicates. Only for `PLAY` may it be a single action (ruling R7)."""
+    """All legal actions, without duplicates. Only a `PLAY` can have a single one (ruling R7)."""
 
 
 TAKE_OR_LEAVE = (Choice.TAKE, Choice.LEAVE)

@@ -41,7 +41,7 @@ class Outcome(NamedTuple):
 
     termination: Termination
     scores: tuple[int, ...]
-    """The points of each seat. Each must fit into 16 bits with a sign, because `store/columns.py` packs it."""
+    """The points of each seat. Each must fit into a signed 16-bit integer, because `store/columns.py` packs it."""
     ranks: tuple[int, ...]
     """The rank of each seat, 1 for the best. Equal seats share a rank, as in 1-2-2-4 (ruling R15)."""
 
@@ -320,8 +320,8 @@ def score(table: Table, termination: Termination) -> Outcome:
     with more points ranks higher. Of seats with equal points, the seat with fewer cards in its hand ranks higher, if the
     ruleset has `hand_size_breaks_ties`. Seats that are still equal share a rank.
 
-    This rule for points also stands in `View.scores` of `sdk/request.py`, in `pointsOf` of `web/static/board.js`, in the
-    sample bot `learner` and in `tests/rules/oracle.py`.
+    This rule for points also stands in `View.scores` of `sdk/request.py`, in `_seat` of `reports/playthrough.py`, in
+    `pointsOf` of `web/static/board.js`, in the sample bot `learner` and in `tests/rules/oracle.py`.
     """
     played = [sum(layer.size for layer in layers) for layers in table.layers]
     scores = tuple(on_table - held for on_table, held in zip(played, table.hand_sizes, strict=True))

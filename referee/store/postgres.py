@@ -40,7 +40,7 @@ _KEEP_SESSION = (
     "SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN"
     " ('idle_session_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')"
 )
-"""Switches off the timeouts with which the server would end an idle session. Old versions do not have all of them.
+"""Switches off the server's timeouts for idle sessions and for transactions. Old PostgreSQL versions lack some of them.
 
 The session that holds the lock of a playing referee is idle while a game is played. Without the session, a second referee
 could play in the same league. A reading transaction may be idle for long, because a command computes ratings between two

@@ -419,7 +419,7 @@ async def test_batch_is_finished_if_nobody_awaits_its_open_requests(bot):
     assert bot.finished == 1
 
 
-async def test_batch_waits_for_its_open_request_after_nobody_awaits_one_with_a_reply(bot):
+async def test_abandoned_reply_does_not_finish_a_batch_with_an_open_request(bot):
     first, second = bot.write_batch(LIMIT_US, LIMIT_US)
     bot.reply(first, b"")
     first.reply.cancel()

@@ -48,7 +48,7 @@ def test_rulesets_have_no_other_fields():
         *GHOST_OPTIONS,
     }
     assert {field.name for field in fields(RULESETS["basic"])} == names, (
-        "an option that is on or off needs a line in the test above, any other only its name here"
+        "add each new option here; one that is on or off also needs a line in the test above"
     )
 
 
