@@ -6,6 +6,7 @@ import grpc
 import pytest
 from fakes import FakeStream, FakeTime
 
+from referee.bots.clock import PendingRequest
 from referee.bots.outbox import Outbox
 
 
@@ -43,6 +44,17 @@ async def test_write_begins_at_once(outbox):
     outbox.open(stream)
     outbox.write(b"a")
     assert stream.written == [b"a"]
+
+
+async def test_removed_request_is_in_no_batch(outbox):
+    removed, kept = (
+        PendingRequest(game, 1, 1_000, asyncio.get_running_loop().create_future()) for game in "ab"
+    )
+    outbox.put_request(b"a", removed)
+    outbox.put_request(b"b", kept)
+    outbox.remove(removed)
+    assert outbox.waiting == 1
+    assert outbox.take_batch(None) == (b"b", [kept])
 
 
 async def test_many_messages_behind_a_slow_write_are_written_in_order(outbox):

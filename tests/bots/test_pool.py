@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import sys
 import time
 from dataclasses import replace
@@ -190,6 +191,14 @@ async def test_bot_is_not_charged_for_its_own_token_on_the_server_of_another_bot
     other._charge(bot.pid, fault, other._token)
     assert bot.session.failure is fault
     assert other.session.failure is None
+
+
+async def test_bot_that_does_not_obey_the_goodbye_gets_sigterm(pool, monkeypatch):
+    bot = await pool.acquire(0, spec("a"))
+    monkeypatch.setattr(process, "GOODBYE_S", 0)
+    monkeypatch.setattr(bot.session, "say_goodbye", lambda _: None)
+    await bot.stop()
+    assert bot.exit_code == -signal.SIGTERM
 
 
 async def test_failed_start_is_tried_again_for_the_next_game(pool):
