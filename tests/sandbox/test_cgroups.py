@@ -3,6 +3,8 @@
 import errno
 import os
 import re
+import signal
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -83,6 +85,26 @@ def test_cgroup_of_version_1_limits_swap_and_tcp_buffers_too(tmp_path):
         "memory.memsw.limit_in_bytes": 100 + 16,
         "memory.kmem.tcp.limit_in_bytes": 64,
     }
+
+
+def test_cgroup_of_version_1_is_found(tmp_path):
+    own = tmp_path / "memory" / "user"
+    own.mkdir(parents=True)
+    (tmp_path / "cgroup").write_text("4:memory:/user\n")
+    mount = f"30 23 0:27 / {own.parent} rw - cgroup cgroup rw,memory\n"
+    (tmp_path / "mountinfo").write_text(mount)
+    assert Cgroups.find(tmp_path)._hierarchies == (Hierarchy(own, frozenset({"memory"}), 1),)
+
+
+def test_program_in_a_cgroup_of_version_1_is_killed(tmp_path):
+    cgroup = Cgroups((Hierarchy(tmp_path, frozenset(), 1),)).create(Limits())
+    with subprocess.Popen(["/bin/sleep", "1000"]) as program:
+        Path(cgroup.procs_files[0]).write_text(f"{program.pid}\n")
+        try:
+            cgroup.kill()
+            assert program.wait(10) == -signal.SIGKILL
+        finally:
+            program.kill()
 
 
 def test_cgroups_of_two_objects_have_different_names(version_2):
