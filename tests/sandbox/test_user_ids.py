@@ -75,6 +75,36 @@ def test_released_user_id_is_leased_again():
         lease.release()
 
 
+@pytest.mark.usefixtures("own_ids")
+def test_released_user_id_is_free_although_a_starting_process_has_a_copy_of_the_lock():
+    first = lease_user_id()
+    copy = os.dup(first._lock)
+    first.release()
+    second = lease_user_id()
+    os.close(copy)
+    assert second.uid == first.uid
+    second.release()
+
+
+@pytest.mark.usefixtures("own_ids")
+def test_zombie_is_no_running_process_of_a_user():
+    lease = lease_user_id()
+    with subprocess.Popen(["/bin/true"], user=lease.uid, cwd="/") as ended:
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        assert list_pids(lease.uid) == []
+    lease.release()
+
+
+@pytest.mark.usefixtures("own_ids")
+def test_error_of_a_lock_voids_the_game_and_is_named(monkeypatch):
+    def refuse(*_arguments):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(user_ids, "_lock", refuse)
+    with pytest.raises(VoidGame, match=r"^no user id for a bot: .*No locks available$"):
+        lease_user_id()
+
+
 def test_lock_of_a_killed_referee_is_free(own_ids):
     place, ids = own_ids
     with subprocess.Popen(
