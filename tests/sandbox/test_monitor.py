@@ -348,6 +348,26 @@ async def test_fault_of_a_program_counts_more_than_a_lack_of_memory(kind, fault)
     assert await kind.breach(program) is (fault or void)
 
 
+@pytest.mark.parametrize(("is_in_use", "periods"), [(True, 2), (False, 1 + monitor._IDLE_PERIODS)])
+async def test_program_is_measured_more_often_while_it_plays(monkeypatch, is_in_use, periods):
+    waits = []
+    fault = Forfeit(Cause.OOM, Evidence(detail=""))
+    results = iter((None, fault))
+
+    async def breach():
+        return next(results)
+
+    async def sleep(seconds):
+        waits.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    program = SimpleNamespace(breach=breach)
+    folder = SimpleNamespace(scratch_kib=lambda _: 0)
+    failure = await monitor.wait_for_breach(program, folder, Limits(), is_in_use=lambda: is_in_use)
+    assert failure is fault
+    assert len(waits) == periods
+
+
 async def test_lack_of_threads_voids_the_game(monkeypatch):
     async def lack_threads(*_arguments):
         raise RuntimeError("can't start new thread")
