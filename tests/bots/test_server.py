@@ -17,6 +17,7 @@ import pytest_asyncio
 from sent_descriptors import assert_descriptors_are_refused_if_possible
 
 from referee.bots import server as server_module
+from referee.bots.inbox import FLOOD_QUOTA
 from referee.bots.server import CONNECTIONS, OWN, BotServer, ReachableServer, UnclearSender
 from referee.errors import Cause, VoidGame
 
@@ -362,6 +363,30 @@ async def test_after_the_hello_searches_for_senders_take_a_tenth_of_the_time(mon
     assert 20 <= count_searches(1000) <= 23
     now_ns += 1_000_000_000
     assert 10 <= count_searches(1000) <= 12
+
+
+@pytest.mark.parametrize(
+    ("connections", "is_charged"), [(FLOOD_QUOTA, False), (FLOOD_QUOTA + 1, True)]
+)
+async def test_only_a_program_with_too_many_connections_to_the_server_of_another_bot_is_charged(
+    monkeypatch, connections, is_charged
+):
+    charged = []
+    ended = iter(([7] * connections, [None] * (FLOOD_QUOTA + 1)))
+
+    def end_connections(_allowed):
+        if (programs := next(ended, None)) is None:
+            guard.cancel()
+        return programs or []
+
+    monkeypatch.setattr(server_module, "_GUARD_PERIOD_S", 0)
+    server = ReachableServer(
+        "127.0.0.1:50051", 1, lambda program, fault, _: charged.append((program, fault.cause))
+    )
+    monkeypatch.setattr(server, "end_foreign_connections", end_connections)
+    guard = asyncio.ensure_future(server.guard())
+    await asyncio.wait((guard,))
+    assert set(charged) == ({(7, Cause.FLOOD)} if is_charged else set())
 
 
 @pytest.mark.parametrize(
