@@ -81,6 +81,15 @@ async def test_result_is_shown_while_the_game_is_being_stored(play):
     assert (stored, shown.storage, shown.problem) == ([7], Storage.DONE, None)
 
 
+@pytest.mark.usefixtures("play")
+async def test_page_that_waits_gets_the_end_of_the_game_at_once(monkeypatch):
+    monkeypatch.setattr(sitting, "result_data", str)
+    played = Sitting(ORDER, None, str)
+    async with asyncio.timeout(PATIENCE_S):
+        news = await played.news(moves=0, decision=0, patience_s=10 * PATIENCE_S)
+    assert (news["over"], news["result"]) == (True, "7")
+
+
 async def test_games_that_are_being_stored_delay_no_other_game(play):
     """asyncio has few threads for all games together."""
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
