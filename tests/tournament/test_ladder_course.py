@@ -303,6 +303,17 @@ def test_ladder_ends_at_the_first_look_after_its_minutes(open_cup, tmp_path, mon
     assert str(caught.value) == "cup: it is a ladder, which cannot be extended"
 
 
+def test_ladder_in_which_a_bot_has_no_game_is_no_damaged_tournament(open_cup, monkeypatch):
+    cup = open_cup()
+    whole = list(cup.league.schedule("cup"))
+    idle = whole[0].bots[0]
+    rest = [game for game in whole if idle not in game.bots]
+    monkeypatch.setattr(cup.league, "schedule", lambda _: rest)
+    tournament = find_tournament(cup.league, "cup")
+    assert tournament.schedule == tuple(rest)
+    assert idle in tournament.bots
+
+
 def test_ladder_without_time_plays_up_to_the_first_look_after_a_game(open_cup):
     cup, hours = open_cup(), count(step=3600)
     assert cup.play(now_s=lambda: next(hours))
