@@ -156,7 +156,7 @@ class Encoding:
     """
 
     def __init__(self, ruleset: Ruleset, players: int) -> None:
-        players = index(players)  # products of small integer types of numpy, such as `np.int8`, overflow
+        players = index(players)  # products of small types of numpy, such as `np.int8`, overflow
         ruleset.check_players(players)
         self.ruleset = ruleset
         self.players = players
