@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, SupportsIndex
 
 HIDDEN = 0
 JOKER = 14
@@ -169,10 +169,11 @@ class Ruleset:
     ghost_overflow: GhostOverflow = GhostOverflow.SINGLE
 
     def __post_init__(self) -> None:
-        options = {"end_on": EndOn.DECK, "max_turns": DEFAULT_MAX_TURNS, **GHOST_OPTIONS}
-        for option, example in options.items():
+        for option, example in {"end_on": EndOn.DECK, **GHOST_OPTIONS}.items():
             if not isinstance(value := getattr(self, option), kind := type(example)):
                 raise TypeError(f"{option} is {value!r}, but its type must be {kind.__name__}")
+        if not isinstance(self.max_turns, SupportsIndex):
+            raise TypeError(f"max_turns is {self.max_turns!r}, but it must be a whole number")
         if self.max_turns < 1:
             raise ValueError(f"max_turns is {self.max_turns}, but it must be at least 1")
         for option, default in GHOST_OPTIONS.items():

@@ -321,20 +321,30 @@ async def _play(address: str, hello: play_pb2.Hello, session: Session) -> None:
         stream = play()
         await _stream_operation(stream.write(play_pb2.BotMessage(hello=hello)))
         messages = aiter(stream)  # `stream.read` would return no more messages after a failed write
+        can_write = True
         while True:
             message = await _stream_operation(anext(messages, None))
             if not isinstance(message, play_pb2.RefereeMessage):
                 raise _StreamBrokenError("the referee closed it")
-            for reply in session.receive_in_parts(message):
-                if reply.ready or reply.replies:
-                    with suppress(_StreamBrokenError):  # a goodbye may still be unread
-                        await _stream_operation(stream.write(reply))
+            if can_write:
+                can_write = await _answer(stream, session.receive_in_parts(message))
             if message.HasField("goodbye"):
                 break
         if message.goodbye.reason:
             _print_error(f"the referee said goodbye: {message.goodbye.reason}")
         await stream.done_writing()
         await asyncio.wait([asyncio.ensure_future(stream.code())], timeout=_CLOSING_S)
+
+
+async def _answer(stream: Any, replies: Iterable[play_pb2.BotMessage]) -> bool:
+    """Write the replies that are not empty. Return False if the stream is broken; a goodbye may still be unread."""
+    try:
+        for reply in replies:
+            if reply.ready or reply.replies:
+                await _stream_operation(stream.write(reply))
+    except _StreamBrokenError:
+        return False
+    return True
 
 
 async def _stream_operation(operation: Awaitable[Any]) -> Any:

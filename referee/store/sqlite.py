@@ -156,17 +156,18 @@ class Sqlite:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
 
     def _check_names(self) -> None:
-        """Raise StoreError if the file has several names.
+        """Raise StoreError if the database, or a file of SQLite beside it, has several names.
 
         SQLite and the referee keep their locks and the newest changes in files beside the database, named after it. So
         writers with different names would not see each other, and one would overwrite what the other has stored.
         """
-        with suppress(OSError):  # SQLite reports the error
-            if Path(self.where).stat().st_nlink > 1:
-                raise StoreError(
-                    f"{self.where}: the file has several names (hard links), so games could be lost; replace"
-                    " the other names by copies"
-                )
+        for ending in ("", "-wal", "-shm"):
+            with suppress(OSError):  # the file is missing, or SQLite reports the error
+                if os.stat(self.where + ending).st_nlink > 1:  # noqa: PTH116 - as in `_identify`
+                    raise StoreError(
+                        f"{self.where}{ending}: the file has several names (hard links), so games could be lost;"
+                        " replace the other league by a copy without hard links"
+                    )
 
     def _check_file(self) -> None:
         """Raise StoreError if the file that was first seen has been deleted or replaced."""

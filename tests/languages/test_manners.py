@@ -102,7 +102,7 @@ async def test_reason_of_a_goodbye_is_printed(bot):
 
 async def test_goodbye_is_read_after_requests_whose_replies_cannot_be_sent(in_game):
     in_game.pause()
-    for request in load()[0].sent.requests[1:3]:
+    for request in load()[0].sent.requests[1:9]:
         await in_game.send(play_pb2.RefereeMessage(requests=[request]))
     await in_game.send_goodbye("no game is left")
     await in_game.close_stream()

@@ -146,7 +146,6 @@ def test_limit_below_one_turn_is_refused(max_turns):
     ("option", "value"),
     [
         ("end_on", "deck"),
-        ("max_turns", 1.5),
         ("ghost_start", "as-dealt"),
         ("ghost_snatch", "optional"),
         ("ghost_overflow", EndOn.DECK),
@@ -155,6 +154,14 @@ def test_limit_below_one_turn_is_refused(max_turns):
 def test_option_of_another_type_is_refused(option, value):
     with pytest.raises(TypeError, match=f"{option} is {value!r}, but its type must be "):
         RULESETS["duel"].with_options(**{option: value})
+
+
+@pytest.mark.parametrize("max_turns", [1.5, "60"])
+def test_limit_that_is_no_whole_number_is_refused(max_turns):
+    with pytest.raises(
+        TypeError, match=f"max_turns is {max_turns!r}, but it must be a whole number"
+    ):
+        RULESETS["basic"].with_options(max_turns=max_turns)
 
 
 def test_options_do_not_change_other_rules():

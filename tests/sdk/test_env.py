@@ -119,6 +119,10 @@ def test_observation_has_the_listed_size(name, players, size):
     assert (observation.shape, observation.dtype) == ((size,), np.int8)
 
 
+def test_number_of_players_may_have_a_small_type_of_numpy():
+    assert Encoding(RULESETS["classic"], np.int8(5)).size == Encoding(RULESETS["classic"], 5).size
+
+
 def test_encoding_refuses_a_wrong_number_of_seats():
     with pytest.raises(ValueError, match="duel is for 2 players, not 3"):
         Encoding(RULESETS["duel"], 3)

@@ -133,6 +133,13 @@ def test_game_that_has_lost_seats_is_refused(league, lost):
     assert len(league.columns(tournament="other")) == 4
 
 
+def test_games_that_have_all_lost_their_other_seats_are_refused(league):
+    with league._database.writing() as connection:
+        connection.execute(delete(schema.seats).where(schema.seats.c.seat > 0))
+    with pytest.raises(StoreError, match="a game has lost a seat"):
+        league.columns()
+
+
 def test_keys_beyond_their_bits_are_refused(league):
     with league._database.writing() as connection:
         bots = schema.bots

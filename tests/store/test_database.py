@@ -234,15 +234,15 @@ def test_one_referee_at_a_time_in_an_sqlite_file_that_two_leagues_use(tmp_path, 
         take_lock(league)
 
 
-def test_sqlite_file_with_a_hard_link_can_be_read_but_not_written(tmp_path):
+@pytest.mark.parametrize("name", ["league.db", "league.db-wal", "league.db-shm"])
+def test_sqlite_file_with_a_hard_link_can_be_read_but_not_written(tmp_path, name):
     mine = Place(tmp_path / "mine", None)
+    link = tmp_path / "link"
     with mine.open(create=True) as league:
         add_bot(league, bot("ann"))
-    link = tmp_path / "link.db"
-    link.hardlink_to(mine.folder / "league.db")
-    with mine.open() as league:
+        link.hardlink_to(mine.folder / name)
         assert league.bots() == [bot("ann")]
-        with pytest.raises(StoreError, match=r"league\.db: the file has several names"):
+        with pytest.raises(StoreError, match=rf"/{name}: the file has several names"):
             add_bot(league, bot("bob"))
         link.unlink()
         add_bot(league, bot("bob"))

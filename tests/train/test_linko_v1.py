@@ -353,6 +353,13 @@ def test_number_of_players_may_be_a_number_of_numpy(number):
     assert env.observation_space("seat_4").contains(env.observe("seat_4"))
 
 
+def test_number_of_turns_may_be_a_number_of_numpy():
+    ruleset = RULESETS["basic"].with_options(max_turns=np.int64(3))
+    env = linko_v1.env(ruleset, 3)
+    play(env, 1)
+    assert all(env.terminations.values())
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -20,10 +20,11 @@ import linko.v1.Request;
 final class Conversation {
     private static final int PROTOCOL_VERSION = 1;
     private static final int MAX_GAMES = 64; // games that the bot can play at the same time
-    private static final int WRITE_LIMIT_MS = 500; // less than the time until SIGTERM after a goodbye
+    private static final int WRITE_LIMIT_MS = 500; // the referee sends SIGTERM 2 s after its goodbye
 
     private final BlockingClientCall<BotMessage, RefereeMessage> stream;
     private final Map<String, Policy> games = new HashMap<>(); // games in progress, by game id
+    private boolean isBroken; // whether a write has failed; a goodbye may still be unread
 
     Conversation(BlockingClientCall<BotMessage, RefereeMessage> stream) {
         this.stream = stream;
@@ -43,9 +44,8 @@ final class Conversation {
             if (message == null) {
                 throw new EOFException("the stream ended without a goodbye");
             }
-            BotMessage answer = answer(message);
-            if (!answer.equals(BotMessage.getDefaultInstance())) {
-                send(answer);
+            if (!isBroken) {
+                send(answer(message));
             }
         } while (!message.hasGoodbye());
         stream.halfClose();
@@ -55,12 +55,15 @@ final class Conversation {
         }
     }
 
-    /** Sends a message. Does nothing if the referee has ended the stream. */
+    /** Sends a message, unless it is empty. A write fails if the referee has ended the stream. */
     private void send(BotMessage answer) throws InterruptedException {
+        if (answer.equals(BotMessage.getDefaultInstance())) {
+            return;
+        }
         try {
             stream.write(answer, WRITE_LIMIT_MS, TimeUnit.MILLISECONDS);
         } catch (TimeoutException | StatusException ended) {
-            // The next read returns a message, such as the goodbye, or throws the reason.
+            isBroken = true; // the next reads return the goodbye, or throw the reason
         }
     }
 
