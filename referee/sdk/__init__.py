@@ -327,7 +327,7 @@ async def _play(address: str, hello: play_pb2.Hello, session: Session) -> None:
             if not isinstance(message, play_pb2.RefereeMessage):
                 raise _StreamBrokenError("the referee closed it")
             if can_write:
-                can_write = await _answer(stream, session.receive_in_parts(message))
+                can_write = await _write_replies(stream, session.receive_in_parts(message))
             if message.HasField("goodbye"):
                 break
         if message.goodbye.reason:
@@ -336,7 +336,7 @@ async def _play(address: str, hello: play_pb2.Hello, session: Session) -> None:
         await asyncio.wait([asyncio.ensure_future(stream.code())], timeout=_CLOSING_S)
 
 
-async def _answer(stream: Any, replies: Iterable[play_pb2.BotMessage]) -> bool:
+async def _write_replies(stream: Any, replies: Iterable[play_pb2.BotMessage]) -> bool:
     """Write the replies that are not empty. Return False if the stream is broken; a goodbye may still be unread."""
     try:
         for reply in replies:
