@@ -9,6 +9,7 @@ import signal
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+import psutil
 import pytest
 from policy import choose
 from record_corpus import SEED, TABLES
@@ -76,6 +77,9 @@ class StoppedOnce(ComparedPlayer):
         if self.decisions != 2:
             return await super().ask(ask)
         os.killpg(self._pid, signal.SIGSTOP)
+        # Until one thread has taken the signal, the others may go on.
+        while psutil.Process(self._pid).status() != psutil.STATUS_STOPPED:
+            pass
         try:
             return await super().ask(replace(ask, time=DecisionTime(SHORT_US, None, 0)))
         except Strike:
