@@ -166,7 +166,7 @@ class Sqlite:
                 if os.stat(self.where + ending).st_nlink > 1:  # noqa: PTH116 - as in `_identify`
                     raise StoreError(
                         f"{self.where}{ending}: the file has several names (hard links), so games could be lost;"
-                        " replace the other league by a copy without hard links"
+                        " replace the other name of this file by a copy"
                     )
 
     def _check_file(self) -> None:

@@ -77,7 +77,7 @@ class StoppedOnce(ComparedPlayer):
         if self.decisions != 2:
             return await super().ask(ask)
         os.killpg(self._pid, signal.SIGSTOP)
-        # Until one thread has taken the signal, the others may go on.
+        # The process may still run for a moment after the signal has been sent.
         while psutil.Process(self._pid).status() != psutil.STATUS_STOPPED:
             pass
         try:

@@ -55,15 +55,15 @@ final class Conversation {
         }
     }
 
-    /** Sends a message, unless it is empty. A write fails if the referee has ended the stream. */
+    /** Sends a message, unless it is empty. A write fails when the stream has ended. */
     private void send(BotMessage answer) throws InterruptedException {
         if (answer.equals(BotMessage.getDefaultInstance())) {
             return;
         }
         try {
-            stream.write(answer, WRITE_LIMIT_MS, TimeUnit.MILLISECONDS);
+            isBroken = !stream.write(answer, WRITE_LIMIT_MS, TimeUnit.MILLISECONDS);
         } catch (TimeoutException | StatusException ended) {
-            isBroken = true; // the next reads return the goodbye, or throw the reason
+            isBroken = true; // the next reads return what is unread, or throw the reason
         }
     }
 
